@@ -1,0 +1,52 @@
+//! How a delivered message appears in the receiver's Pi session: a custom message, the only proof
+//! of delivery.
+
+use super::ids::Uuid;
+use super::message::{Kind, Message};
+use super::text::Untrusted;
+
+/// Longest content, in bytes.
+pub const MAX_CONTENT_BYTES: usize = 8_192;
+
+/// The custom message's `customType` for messages of `kind`.
+pub fn custom_type(kind: Kind) -> String {
+    format!("pi-herdsman-{}", kind.as_str())
+}
+
+/// The custom message's `content`: who writes to whom, then the text, cut at 8,192 bytes on a
+/// character boundary. Lone surrogates are U+FFFD in it.
+pub fn content(message: &Message) -> String {
+    let [from, to, lead, text] =
+        [message.from.as_untrusted(), message.to.as_untrusted(), message.lead.as_untrusted(), &message.text]
+            .map(Untrusted::to_str_lossy);
+    let mut content = match message.kind {
+        Kind::ChiefMessage | Kind::ChiefReply => format!("From chief {from} to lead {lead}: {text}"),
+        Kind::LeadMessage | Kind::LeadAsk => format!("From lead {lead} to chief {to}: {text}"),
+        Kind::PeerMessage => format!("Peer message from {from}: {text}"),
+    };
+    content.truncate(content.floor_char_boundary(MAX_CONTENT_BYTES));
+    content
+}
+
+/// The custom message's `details`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Details {
+    /// The message.
+    pub id: Uuid,
+    /// Its lease.
+    pub lease: Uuid,
+    /// The lead it is between.
+    pub lead: Untrusted,
+    /// The ask it belongs to.
+    pub ask: Option<Uuid>,
+}
+
+/// The details of `message`.
+pub fn details(message: &Message) -> Details {
+    Details {
+        id: message.id,
+        lease: message.lease,
+        lead: message.lead.as_untrusted().clone(),
+        ask: message.ask,
+    }
+}
