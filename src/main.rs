@@ -1,1 +1,3 @@
+//! The `headman` command.
+
 fn main() {}

@@ -1,0 +1,144 @@
+//! The Chief lease: claiming it, checking it, ending it.
+
+use crate::contract::{Claim, Descriptor, SessionId, Timestamp, Untrusted, Uuid};
+use crate::disk::lock::{Holder, LockError};
+use crate::disk::records::{self, Holding};
+use crate::disk::sidecar::Sidecar;
+use crate::disk::{DiskError, ProcessLock, Runtime, durable};
+
+/// Where the Chief runs, as leads compare it with Herdr's listing; `none` outside a pane.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The pane.
+    pub pane: Untrusted,
+    /// Its tab.
+    pub tab: Untrusted,
+    /// Its workspace.
+    pub workspace: Untrusted,
+}
+
+impl Place {
+    /// Outside Herdr.
+    pub fn none() -> Self {
+        let none = || Untrusted::from("none");
+        Self { pane: none(), tab: none(), workspace: none() }
+    }
+}
+
+/// Why the lease was not claimed. Everything is as it was.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LeaseError {
+    /// Another console of this state directory holds it or is about to.
+    #[error("another headman with this identity holds the lease or is about to take it")]
+    OwnConsole,
+    /// The lock can't be had.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    /// The disk failed.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+}
+
+/// The lease, held by this process.
+#[derive(Debug)]
+pub struct Lease {
+    runtime: Runtime,
+    lock: ProcessLock,
+    descriptor: Descriptor,
+    // Held for as long as the lease is.
+    _sidecar: Sidecar,
+}
+
+impl Lease {
+    /// Claims the lease of `runtime`, whose directories are made below `data_root`.
+    pub fn claim(
+        runtime: &Runtime,
+        data_root: &std::path::Path,
+        sidecar_path: &std::path::Path,
+        session: &SessionId,
+        place: &Place,
+        now: Timestamp,
+    ) -> Result<Self, LeaseError> {
+        durable::ensure_directories(parent_of_data_root(data_root), runtime.root())?;
+        let mut sidecar = Sidecar::take(sidecar_path)?.ok_or(LeaseError::OwnConsole)?;
+        let claim = Claim::own();
+        sidecar.remember(&claim)?;
+        let lock = ProcessLock::acquire(&runtime.lock(), claim, &|stale| sidecar.made(stale))?;
+        let descriptor = Descriptor {
+            lease: Uuid::random(),
+            claim: lock.claim(),
+            session: session.clone(),
+            pane: place.pane.clone(),
+            tab: Some(place.tab.clone()),
+            workspace: place.workspace.clone(),
+            created_at: now,
+        };
+        // On failure the lock is released as it is dropped.
+        records::write_descriptor(runtime, &descriptor)?;
+        Ok(Self { runtime: runtime.clone(), lock, descriptor, _sidecar: sidecar })
+    }
+
+    /// The lease's id.
+    pub fn id(&self) -> Uuid {
+        self.descriptor.lease
+    }
+
+    /// The descriptor that stands on disk.
+    pub fn descriptor(&self) -> &Descriptor {
+        &self.descriptor
+    }
+
+    /// Reads lock and descriptor again: whether both are still exactly ours, or who took them.
+    pub fn check(&self) -> Result<Result<(), Lost>, DiskError> {
+        let holder = crate::disk::lock::holder(&self.runtime.lock())?;
+        let standing = match holder {
+            Holder::Claimed(claim, _) if claim == self.lock.claim() => {
+                match records::read_descriptor(&self.runtime) {
+                    Ok(descriptor) if descriptor == self.descriptor => Ok(()),
+                    Ok(descriptor) => Err(Lost::Replaced(Box::new(descriptor))),
+                    Err(error) => Err(Lost::Descriptor(error.to_string())),
+                }
+            }
+            Holder::Claimed(claim, _) => Err(Lost::Claimed(claim)),
+            Holder::Absent => Err(Lost::Gone),
+            Holder::Unverifiable(reason) => Err(Lost::Unverifiable(reason)),
+        };
+        Ok(standing)
+    }
+
+    /// Ends the lease: the descriptor goes if it is still exactly ours, then the lock.
+    pub fn release(self) -> Result<(), DiskError> {
+        records::remove_descriptor(&self.runtime, &self.descriptor)?;
+        self.lock.release()?;
+        Ok(())
+    }
+}
+
+/// How a lease was lost while we ran.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Lost {
+    /// The lock directory is gone.
+    #[error("its lock is gone")]
+    Gone,
+    /// Another process claims it.
+    #[error("process {} claims it now", .0.pid)]
+    Claimed(Claim),
+    /// Another descriptor stands.
+    #[error("session {} wrote another descriptor", .0.session.escaped())]
+    Replaced(Box<Descriptor>),
+    /// Our descriptor is gone or unreadable.
+    #[error("our descriptor can't be read: {0}")]
+    Descriptor(String),
+    /// The lock can't be verified.
+    #[error("its lock can't be verified: {0}")]
+    Unverifiable(String),
+}
+
+/// Reads who is Chief.
+pub fn holding(runtime: &Runtime) -> Result<Holding, DiskError> {
+    records::read_holding(runtime)
+}
+
+fn parent_of_data_root(data_root: &std::path::Path) -> &std::path::Path {
+    data_root.parent().unwrap_or(data_root)
+}

@@ -1,0 +1,168 @@
+//! What headman itself keeps, after `docs/state.md`.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::contract::role::Role;
+use crate::contract::text::sha256_hex;
+use crate::contract::{SessionId, Uuid};
+use crate::disk::durable::{self, DiskError, Unreadable};
+
+/// The layout version this release reads and writes.
+pub const VERSION: u32 = 1;
+
+const MAX_IDENTITY_BYTES: usize = 16 * 1024;
+
+/// Why the state directory can't be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum StateError {
+    /// The disk failed.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+    /// A file of ours can't be read.
+    #[error("{path}: {reason}")]
+    Unreadable {
+        /// Which file.
+        path: String,
+        /// Why.
+        reason: Unreadable,
+    },
+    /// A file of ours holds something else.
+    #[error("{path} is damaged: {reason}. Move it away to start with a new one")]
+    Damaged {
+        /// Which file.
+        path: String,
+        /// Why.
+        reason: String,
+    },
+    /// A later release wrote it.
+    #[error("{path} is of version {found}, this headman writes version {VERSION}: use the newer one")]
+    Newer {
+        /// The directory.
+        path: String,
+        /// Its version.
+        found: u32,
+    },
+}
+
+/// The state directory, with the part for one Herdr socket.
+#[derive(Debug, Clone)]
+pub struct StateDir {
+    root: PathBuf,
+    socket: PathBuf,
+}
+
+impl StateDir {
+    /// Opens the state directory at `root` for the Herdr socket `socket`, making what is missing.
+    pub fn open(root: &Path, socket: &OsStr) -> Result<Self, StateError> {
+        let state = Self { root: root.to_owned(), socket: root.join(sha256_hex(socket.as_encoded_bytes())) };
+        durable::ensure_directories(root, &state.drafts())?;
+        durable::ensure_directory(root)?;
+        state.check_version()?;
+        Ok(state)
+    }
+
+    fn check_version(&self) -> Result<(), StateError> {
+        let path = self.root.join("VERSION");
+        let shown = || durable::shown(&path).to_string();
+        match durable::read_private(&path, 64) {
+            Ok(bytes) => {
+                let text = String::from_utf8_lossy(&bytes);
+                let found: u32 = text.trim().parse().map_err(|_| StateError::Damaged {
+                    path: shown(),
+                    reason: "it holds no version number".to_owned(),
+                })?;
+                if found > VERSION {
+                    return Err(StateError::Newer { path: durable::shown(&self.root).to_string(), found });
+                }
+                Ok(())
+            }
+            Err(Unreadable::Missing) => Ok(durable::publish(&path, format!("{VERSION}\n").as_bytes())?),
+            Err(reason) => Err(StateError::Unreadable { path: shown(), reason }),
+        }
+    }
+
+    /// The advisory lock beside the Chief lease.
+    pub fn sidecar(&self) -> PathBuf {
+        self.socket.join("chief.flock")
+    }
+
+    /// The drafts of this socket.
+    pub fn drafts(&self) -> PathBuf {
+        self.socket.join("drafts")
+    }
+
+    /// Reads who we are on this socket; made once, with the role of a lead, if there is none.
+    pub fn identity(&self) -> Result<Identity, StateError> {
+        let path = self.socket.join("identity.json");
+        let shown = || durable::shown(&path).to_string();
+        let damaged = |reason: String| StateError::Damaged { path: shown(), reason };
+        let bytes = match durable::read_private(&path, MAX_IDENTITY_BYTES) {
+            Ok(bytes) => bytes,
+            Err(Unreadable::Missing) => {
+                let identity = Identity::new(Role::Lead);
+                self.write_identity(&identity)?;
+                return Ok(identity);
+            }
+            Err(reason) => return Err(StateError::Unreadable { path: shown(), reason }),
+        };
+        let file: IdentityFile =
+            serde_json::from_slice(&bytes).map_err(|error| damaged(error.to_string()))?;
+        if file.v > VERSION {
+            return Err(StateError::Newer { path: shown(), found: file.v });
+        }
+        let session =
+            Uuid::parse(&file.session).ok_or_else(|| damaged("its session is no UUID".to_owned()))?;
+        let role = Role::parse(&file.role.as_str().into())
+            .ok_or_else(|| damaged("its role is neither lead nor chief".to_owned()))?;
+        Ok(Identity { session, role, lead_tools: file.lead_tools })
+    }
+
+    /// Makes `identity` durable.
+    pub fn write_identity(&self, identity: &Identity) -> Result<(), StateError> {
+        let file = IdentityFile {
+            v: VERSION,
+            session: identity.session.to_string(),
+            role: identity.role.as_str().to_owned(),
+            lead_tools: identity.lead_tools.clone(),
+        };
+        let mut bytes = serde_json::to_vec(&file).unwrap_or_default();
+        bytes.push(b'\n');
+        Ok(durable::publish(&self.socket.join("identity.json"), &bytes)?)
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct IdentityFile {
+    v: u32,
+    session: String,
+    role: String,
+    #[serde(rename = "leadTools")]
+    lead_tools: Vec<String>,
+}
+
+/// Who we are on one socket. The session stays for ever, so that what was addressed to it is ours
+/// after a restart.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    session: Uuid,
+    /// `chief`: the next start resumes as Chief.
+    pub role: Role,
+    /// The tool loadout that Chief mode displaced; a person's console has none.
+    pub lead_tools: Vec<String>,
+}
+
+impl Identity {
+    /// A new one.
+    pub fn new(role: Role) -> Self {
+        Self { session: Uuid::random(), role, lead_tools: Vec::new() }
+    }
+
+    /// Our session.
+    pub fn session(&self) -> SessionId {
+        // A UUID's 36 characters are always a session.
+        SessionId::new(self.session.to_string()).unwrap_or_else(|| unreachable!())
+    }
+}

@@ -1,0 +1,291 @@
+//! The process lock of `docs/contract.md`: a directory whose one entry is its holder's claim.
+
+use std::path::{Path, PathBuf};
+
+use rustix::fs::FileType;
+use rustix::io::Errno;
+
+use super::durable::{self, DiskError, Unreadable};
+use crate::contract::Claim;
+
+/// Largest owner file read, in bytes; a claim takes less than 100.
+const MAX_CLAIM_BYTES: usize = 1_024;
+
+/// Whether a claim's process exists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Liveness {
+    /// It does.
+    Alive,
+    /// It does not.
+    Dead,
+    /// It can't be told: not our process, or no process id of this system.
+    Unverifiable,
+}
+
+/// What a lock directory says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Holder {
+    /// Nobody holds it.
+    Absent,
+    /// Someone claims it.
+    Claimed(Claim, Liveness),
+    /// It can't be told who does; safe to print why.
+    Unverifiable(String),
+}
+
+impl Holder {
+    /// The claim, if its process is alive.
+    pub fn live(&self) -> Option<Claim> {
+        match self {
+            Holder::Claimed(claim, Liveness::Alive) => Some(*claim),
+            _ => None,
+        }
+    }
+}
+
+/// Why a lock was not acquired.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LockError {
+    /// A live process holds it, or took it meanwhile.
+    #[error("process {} holds {}", claim.pid, lock.display())]
+    Occupied {
+        /// Whose it is.
+        claim: Claim,
+        /// The lock.
+        lock: PathBuf,
+    },
+    /// Its holder can't be verified; it is never repaired.
+    #[error("can't verify who holds {}: {reason}", lock.display())]
+    Unverifiable {
+        /// The lock.
+        lock: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// The disk failed.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+}
+
+/// Whether the process of `claim` exists.
+pub fn liveness(claim: &Claim) -> Liveness {
+    let Some(pid) = claim.pid.as_raw().and_then(rustix::process::Pid::from_raw) else {
+        return Liveness::Unverifiable;
+    };
+    match rustix::process::test_kill_process(pid) {
+        Ok(()) => Liveness::Alive,
+        Err(Errno::SRCH) => Liveness::Dead,
+        Err(_) => Liveness::Unverifiable,
+    }
+}
+
+/// Reads who holds the lock at `path`.
+pub fn holder(path: &Path) -> Result<Holder, DiskError> {
+    match read_claim(path) {
+        Ok(Some(claim)) => Ok(Holder::Claimed(claim, liveness(&claim))),
+        Ok(None) => Ok(Holder::Absent),
+        Err(NoClaim::Invalid(reason)) => Ok(Holder::Unverifiable(reason)),
+        Err(NoClaim::Disk(error)) => Err(error),
+    }
+}
+
+enum NoClaim {
+    Invalid(String),
+    Disk(DiskError),
+}
+
+fn read_claim(path: &Path) -> Result<Option<Claim>, NoClaim> {
+    match durable::kind(path).map_err(NoClaim::Disk)? {
+        None => return Ok(None),
+        Some(FileType::Directory) => {}
+        Some(_) => return Err(NoClaim::Invalid("it is not a directory".to_owned())),
+    }
+    let names = durable::list(path).map_err(|error| match error {
+        Unreadable::Disk(error) => NoClaim::Disk(error),
+        other => NoClaim::Invalid(other.to_string()),
+    })?;
+    let name = match &names[..] {
+        [name] => name,
+        // It may have been released between the two looks.
+        [] if matches!(durable::kind(path), Ok(None)) => return Ok(None),
+        [] => return Err(NoClaim::Invalid("the lock directory is empty".to_owned())),
+        _ => return Err(NoClaim::Invalid(format!("the lock directory has {} entries", names.len()))),
+    };
+    let Some(text) = name.to_str() else {
+        return Err(NoClaim::Invalid("its entry is no claim".to_owned()));
+    };
+    let bytes = match durable::read_private(&path.join(name), MAX_CLAIM_BYTES) {
+        Ok(bytes) => bytes,
+        Err(Unreadable::Missing) => return Ok(None),
+        Err(Unreadable::Disk(error)) => return Err(NoClaim::Disk(error)),
+        Err(error) => return Err(NoClaim::Invalid(format!("its owner file can't be used: {error}"))),
+    };
+    Claim::parse(&bytes, text).map(Some).map_err(|error| NoClaim::Invalid(error.to_string()))
+}
+
+/// A lock that this process holds. Dropping it releases it.
+#[derive(Debug)]
+pub struct ProcessLock {
+    path: PathBuf,
+    claim: Claim,
+    released: bool,
+}
+
+impl ProcessLock {
+    /// Acquires the lock at `path` with `claim`, a fresh one of this process.
+    ///
+    /// A stale claim, one whose process is gone, is recovered. So is one that `ours_and_dead` knows
+    /// to be a dead process of ours whose pid belongs to another process now.
+    pub fn acquire(
+        path: &Path,
+        claim: Claim,
+        ours_and_dead: &dyn Fn(&Claim) -> bool,
+    ) -> Result<Self, LockError> {
+        let prepared = Prepared::build(path, &claim)?;
+        if durable::rename_new(&prepared.0, path)? {
+            return Self::published(path, claim, prepared);
+        }
+        let stale = match holder(path)? {
+            Holder::Absent => None,
+            Holder::Claimed(found, Liveness::Dead) => Some(found),
+            Holder::Claimed(found, _) if ours_and_dead(&found) => Some(found),
+            Holder::Claimed(found, Liveness::Alive) => {
+                return Err(LockError::Occupied { claim: found, lock: path.to_owned() });
+            }
+            Holder::Claimed(found, Liveness::Unverifiable) => {
+                return Err(LockError::Unverifiable {
+                    lock: path.to_owned(),
+                    reason: format!("process {} can't be asked about", found.pid),
+                });
+            }
+            Holder::Unverifiable(reason) => {
+                return Err(LockError::Unverifiable { lock: path.to_owned(), reason });
+            }
+        };
+        if let Some(stale) = stale {
+            set_aside(path, &stale)?;
+        }
+        if durable::rename_new(&prepared.0, path)? {
+            Self::published(path, claim, prepared)
+        } else {
+            Err(lost_race(path, claim))
+        }
+    }
+
+    fn published(path: &Path, claim: Claim, prepared: Prepared) -> Result<Self, LockError> {
+        std::mem::forget(prepared);
+        let lock = Self { path: path.to_owned(), claim, released: false };
+        durable::sync_parent(path)?;
+        Ok(lock)
+    }
+
+    /// Our claim.
+    pub fn claim(&self) -> Claim {
+        self.claim
+    }
+
+    /// Whether the lock still stands with our claim.
+    pub fn stands(&self) -> Result<bool, DiskError> {
+        Ok(matches!(holder(&self.path)?, Holder::Claimed(claim, _) if claim == self.claim))
+    }
+
+    /// Releases the lock, if it is still ours; says whether it was.
+    pub fn release(mut self) -> Result<bool, DiskError> {
+        self.released = true;
+        self.remove()
+    }
+
+    /// Moves the directory aside before it is emptied: an empty lock directory at the canonical
+    /// name could never be recovered by anyone.
+    fn remove(&self) -> Result<bool, DiskError> {
+        if !self.stands()? {
+            return Ok(false);
+        }
+        let aside = durable::temporary(&self.path, "stale");
+        if !durable::rename_new(&self.path, &aside)? {
+            return Ok(false);
+        }
+        durable::unlink(&aside.join(self.claim.file_name()))?;
+        durable::remove_directory(&aside)?;
+        durable::sync_parent(&self.path)?;
+        Ok(true)
+    }
+}
+
+impl Drop for ProcessLock {
+    fn drop(&mut self) {
+        if !self.released {
+            // Nobody is left to tell; the claim of a dead process is recovered by the next one.
+            let _ = self.remove();
+        }
+    }
+}
+
+/// A lock directory ready to be published; removed again unless it was.
+struct Prepared(PathBuf);
+
+impl Prepared {
+    fn build(path: &Path, claim: &Claim) -> Result<Self, DiskError> {
+        let prepared = Self(durable::temporary(path, "tmp"));
+        durable::create_directory(&prepared.0)?;
+        durable::create(&prepared.0.join(claim.file_name()), &claim.to_bytes())?;
+        durable::sync_directory(&prepared.0)?;
+        Ok(prepared)
+    }
+}
+
+impl Drop for Prepared {
+    fn drop(&mut self) {
+        remove_lock_directory(&self.0);
+    }
+}
+
+fn remove_lock_directory(path: &Path) {
+    if let Ok(names) = durable::list(path) {
+        for name in names {
+            let _ = durable::unlink(&path.join(name));
+        }
+    }
+    let _ = durable::remove_directory(path);
+}
+
+/// Moves the stale lock aside and deletes it, provided that it is still the very same claim.
+fn set_aside(path: &Path, stale: &Claim) -> Result<(), LockError> {
+    match holder(path)? {
+        Holder::Claimed(found, _) if found == *stale => {}
+        Holder::Absent => return Ok(()),
+        Holder::Claimed(found, _) => return Err(LockError::Occupied { claim: found, lock: path.to_owned() }),
+        Holder::Unverifiable(reason) => {
+            return Err(LockError::Unverifiable { lock: path.to_owned(), reason });
+        }
+    }
+    let aside = durable::temporary(path, "stale");
+    match durable::rename_new(path, &aside) {
+        Ok(true) => {}
+        Ok(false) => return Err(lost_race(path, *stale)),
+        // Another process moved it first.
+        Err(error) if error.reason == Errno::NOENT => return Err(lost_race(path, *stale)),
+        Err(error) => return Err(error.into()),
+    }
+    match holder(&aside)? {
+        Holder::Claimed(found, _) if found == *stale => {
+            durable::unlink(&aside.join(stale.file_name()))?;
+            durable::remove_directory(&aside)?;
+            durable::sync_parent(path)?;
+            Ok(())
+        }
+        _ => {
+            // Between the look and the move another process recovered it and took it: give it back.
+            durable::rename_new(&aside, path)?;
+            Err(lost_race(path, *stale))
+        }
+    }
+}
+
+fn lost_race(path: &Path, fallback: Claim) -> LockError {
+    let claim = match holder(path) {
+        Ok(Holder::Claimed(found, _)) => found,
+        _ => fallback,
+    };
+    LockError::Occupied { claim, lock: path.to_owned() }
+}

@@ -1,0 +1,15 @@
+//! Safe, durable file operations on the records of `docs/contract.md`.
+//!
+//! Everything here is synchronous and is called on the service's disk thread, never by a screen.
+
+pub mod durable;
+pub mod inbox;
+pub mod layout;
+pub mod lock;
+pub mod records;
+pub mod sidecar;
+
+pub use durable::{DiskError, Unreadable};
+pub use layout::{AgentDir, Runtime};
+pub use lock::{LockError, ProcessLock};
+pub use records::RecordError;
