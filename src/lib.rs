@@ -2,4 +2,6 @@
 //!
 //! The way data flows and what belongs where is in `docs/architecture.md`.
 
+pub mod cli;
 pub mod contract;
+pub mod herd;

@@ -1,0 +1,3 @@
+//! All integration tests in one binary: linking dominates.
+
+mod herd_vectors;
