@@ -3,5 +3,7 @@
 //! The way data flows and what belongs where is in `docs/architecture.md`.
 
 pub mod chief;
+pub mod cli;
 pub mod contract;
 pub mod disk;
+pub mod herd;

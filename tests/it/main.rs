@@ -4,4 +4,5 @@
 
 mod golden_records;
 mod golden_trees;
+mod herd_vectors;
 mod support;

@@ -1,0 +1,3 @@
+//! One module a verb.
+
+pub mod roster;
