@@ -3,3 +3,4 @@
 //! The way data flows and what belongs where is in `docs/architecture.md`.
 
 pub mod contract;
+pub mod herdr;
