@@ -7,3 +7,4 @@ pub mod cli;
 pub mod contract;
 pub mod disk;
 pub mod herd;
+pub mod herdr;
