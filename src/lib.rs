@@ -6,5 +6,8 @@ pub mod chief;
 pub mod cli;
 pub mod contract;
 pub mod disk;
+pub mod fact;
 pub mod herd;
 pub mod herdr;
+pub mod pi;
+pub mod source;

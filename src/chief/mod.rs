@@ -1,4 +1,7 @@
 //! Authority: who we are, whether we are Chief, and what we do as one.
 
 pub mod lease;
+pub mod outbox;
+pub mod service;
+pub mod staff;
 pub mod state_dir;

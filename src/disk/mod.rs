@@ -8,8 +8,10 @@ pub mod layout;
 pub mod lock;
 pub mod records;
 pub mod sidecar;
+pub mod thread;
 
 pub use durable::{DiskError, Unreadable};
 pub use layout::{AgentDir, Runtime};
 pub use lock::{LockError, ProcessLock};
 pub use records::RecordError;
+pub use thread::DiskThread;

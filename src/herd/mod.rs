@@ -2,6 +2,7 @@
 //! `docs/contract.md`. Pure: evidence goes in, a [`Roster`] comes out; no file, socket or clock.
 
 pub mod evidence;
+pub mod inventory;
 pub mod json;
 pub mod left_out;
 pub mod managed;

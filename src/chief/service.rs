@@ -1,0 +1,465 @@
+//! The one owner of the lease and of what we send: requests in, facts out.
+//!
+//! File work is done on the disk thread, Herdr is asked from here. Sends to one lead are done in
+//! the order they were asked for; different leads don't wait for each other.
+
+use std::collections::{HashMap, VecDeque};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::task::JoinSet;
+
+use super::lease::{self, Lease, LeaseError, Place};
+use super::staff::{Office, Refusal, Reply};
+use super::state_dir::{Identity, StateDir, StateError};
+use crate::contract::role::Role;
+use crate::contract::{SessionId, Untrusted};
+use crate::disk::lock::LockError;
+use crate::disk::records::{self, Holding};
+use crate::disk::{DiskError, DiskThread};
+use crate::fact::{Done, Fact, FactSender, OtherChief, Outcome, Sent, Standing};
+use crate::herdr::{Client, Registrar};
+
+/// How often lease and holder are looked at; changes of either are noticed earlier where the
+/// system tells them.
+const LOOK: Duration = Duration::from_secs(1);
+/// How often a message that may still be taken is looked at.
+const LOOK_AT_SENT: Duration = Duration::from_millis(150);
+
+/// What the service is asked to do.
+#[derive(Debug)]
+pub enum Request {
+    /// Become Chief.
+    BecomeChief {
+        /// Comes back in the outcome.
+        ticket: u64,
+    },
+    /// Leave Chief mode.
+    Leave {
+        /// Comes back in the outcome.
+        ticket: u64,
+    },
+    /// Reply to an ask.
+    Reply {
+        /// Comes back in the outcome.
+        ticket: u64,
+        /// The reply.
+        reply: Reply,
+    },
+    /// Bring the operator to a pane.
+    Focus {
+        /// Comes back in the outcome.
+        ticket: u64,
+        /// The pane.
+        pane: Untrusted,
+    },
+    /// Whether an ask waits, for our own state in Herdr.
+    Waiting(bool),
+    /// Our entry in Herdr must be made anew: we were suspended.
+    RegisterAgain,
+    /// End: release the lease, keeping the role, and the registration.
+    Shutdown(oneshot::Sender<()>),
+}
+
+/// What the service needs.
+pub struct Setup {
+    /// What the actions work on.
+    pub office: Arc<Office>,
+    /// Where file work is done.
+    pub disk: DiskThread,
+    /// Our own state.
+    pub state: StateDir,
+    /// Herdr.
+    pub herdr: Client,
+    /// Where we run, as leads see it.
+    pub place: Place,
+    /// Keeps us listed in Herdr, where that can be.
+    pub registrar: Option<Registrar>,
+    /// Where facts go.
+    pub facts: FactSender,
+    /// Told when the lease on disk may have changed.
+    pub lease_changed: Arc<Notify>,
+}
+
+/// Runs the service until it is asked to end or every requester is gone.
+pub async fn run(setup: Setup, mut requests: mpsc::Receiver<Request>) {
+    let mut service = Service {
+        setup,
+        standing: Standing::Starting,
+        sending: JoinSet::new(),
+        queues: HashMap::new(),
+        looking: false,
+    };
+    service.start().await;
+    let mut look = tokio::time::interval(LOOK);
+    look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut look_at_sent = tokio::time::interval(LOOK_AT_SENT);
+    look_at_sent.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let lease_changed = Arc::clone(&service.setup.lease_changed);
+    loop {
+        tokio::select! {
+            request = requests.recv() => match request {
+                None => break,
+                Some(Request::Shutdown(done)) => {
+                    service.shut_down().await;
+                    // Whoever asked may have given up waiting.
+                    let _ = done.send(());
+                    return;
+                }
+                Some(request) => service.serve(request).await,
+            },
+            Some(finished) = service.sending.join_next() => {
+                if let Ok((lead, ticket, result)) = finished {
+                    service.sent(&lead, ticket, result);
+                }
+            }
+            _ = look.tick() => service.look().await,
+            () = lease_changed.notified() => service.look().await,
+            _ = look_at_sent.tick(), if service.looking => service.look_at_sent().await,
+        }
+    }
+    service.shut_down().await;
+}
+
+type SendResult = (SessionId, u64, Result<Sent, Refusal>);
+
+struct Service {
+    setup: Setup,
+    standing: Standing,
+    sending: JoinSet<SendResult>,
+    /// By lead: what waits for the send before it. An entry is there while one is under way.
+    queues: HashMap<SessionId, VecDeque<(u64, Reply)>>,
+    /// Whether anything sent may still be taken.
+    looking: bool,
+}
+
+/// Why we did not become Chief.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+enum NotChief {
+    #[error(transparent)]
+    Lease(#[from] LeaseError),
+    #[error(transparent)]
+    State(#[from] StateError),
+    #[error("this session itself has a pending ask as a lead: answer it first")]
+    PendingAsk,
+    #[error("our own lead record can't be read, so a pending ask can't be ruled out: {0}")]
+    OwnRecord(String),
+}
+
+impl Service {
+    async fn start(&mut self) {
+        let state = self.setup.state.clone();
+        let identity = self.on_disk(move |_| state.identity()).await;
+        match identity {
+            Some(Ok(Identity { role: Role::Chief, .. })) => {
+                if let Err(error) = self.become_chief().await {
+                    let standing = match &error {
+                        NotChief::Lease(
+                            LeaseError::OwnConsole | LeaseError::Lock(LockError::Occupied { .. }),
+                        ) => Standing::Suspended(self.other_chief().await),
+                        _ => Standing::Observer {
+                            chief: self.other_chief().await,
+                            refused: Some(error.to_string()),
+                        },
+                    };
+                    self.stand(standing);
+                }
+            }
+            Some(Ok(_)) => {
+                let chief = self.other_chief().await;
+                self.stand(Standing::Observer { chief, refused: None });
+            }
+            Some(Err(error)) => {
+                let chief = self.other_chief().await;
+                self.stand(Standing::Observer { chief, refused: Some(error.to_string()) });
+            }
+            None => {}
+        }
+    }
+
+    async fn serve(&mut self, request: Request) {
+        match request {
+            Request::BecomeChief { ticket } => {
+                let result = match self.standing {
+                    Standing::Chief { .. } => Ok(Done::BecameChief),
+                    _ => self
+                        .become_chief()
+                        .await
+                        .map(|()| Done::BecameChief)
+                        .map_err(|error| error.to_string()),
+                };
+                self.tell(ticket, result);
+            }
+            Request::Leave { ticket } => {
+                let result = self.leave().await.map(|()| Done::Left).map_err(|error| error.to_string());
+                self.tell(ticket, result);
+            }
+            Request::Reply { ticket, reply } => self.queue(ticket, reply),
+            Request::Focus { ticket, pane } => {
+                let focused = self.setup.herdr.pane_focus(&pane.to_str_lossy()).await;
+                self.tell(ticket, focused.map(|()| Done::Focused).map_err(|error| error.to_string()));
+            }
+            Request::Waiting(waiting) => {
+                if let Some(registrar) = &self.setup.registrar {
+                    registrar.set_waiting(waiting);
+                }
+            }
+            Request::RegisterAgain => {
+                if let Some(registrar) = &self.setup.registrar {
+                    registrar.again();
+                }
+                self.look().await;
+            }
+            // Taken by the loop.
+            Request::Shutdown(_) => {}
+        }
+    }
+
+    fn tell(&self, ticket: u64, result: Result<Done, String>) {
+        self.setup.facts.put(Fact::Outcome(Outcome { ticket, result }));
+    }
+
+    fn stand(&mut self, standing: Standing) {
+        if self.standing == standing {
+            return;
+        }
+        tracing::info!(standing = name_of(&standing), "standing");
+        self.standing = standing;
+        self.setup.facts.put(Fact::Standing(self.standing.clone()));
+    }
+
+    /// Does `work` on the disk thread; nothing once that thread is gone.
+    async fn on_disk<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Office) -> T + Send + 'static,
+    ) -> Option<T> {
+        let office = Arc::clone(&self.setup.office);
+        self.setup.disk.run(move || work(&office)).await.ok()
+    }
+
+    async fn become_chief(&mut self) -> Result<(), NotChief> {
+        let state = self.setup.state.clone();
+        let sidecar = state.sidecar();
+        let place = self.setup.place.clone();
+        let claimed = self.on_disk(move |office| claim(office, &state, sidecar, &place)).await;
+        let Some(claimed) = claimed else { return Ok(()) };
+        let standing = claimed?;
+        self.stand(standing);
+        if let Some(registrar) = &self.setup.registrar {
+            registrar.register(self.setup.office.session().clone(), "headman");
+        }
+        Ok(())
+    }
+
+    async fn leave(&mut self) -> Result<(), StateError> {
+        self.unregister().await;
+        let state = self.setup.state.clone();
+        let left = self.on_disk(move |office| -> Result<(), StateError> {
+            let released = release(office);
+            let mut identity = state.identity()?;
+            identity.role = Role::Lead;
+            state.write_identity(&identity)?;
+            released.map_err(StateError::from)
+        });
+        left.await.unwrap_or(Ok(()))?;
+        let chief = self.other_chief().await;
+        self.stand(Standing::Observer { chief, refused: None });
+        self.look_at_sent().await;
+        Ok(())
+    }
+
+    async fn shut_down(&mut self) {
+        // What is being sent is finished first: its text may be durable already.
+        while let Some(finished) = self.sending.join_next().await {
+            if let Ok((lead, ticket, result)) = finished {
+                self.sent(&lead, ticket, result);
+            }
+        }
+        self.unregister().await;
+        if let Some(Err(error)) = self.on_disk(release).await {
+            tracing::warn!(%error, "releasing the lease");
+        }
+    }
+
+    async fn unregister(&self) {
+        if let Some(registrar) = &self.setup.registrar
+            && let Err(error) = registrar.release().await
+        {
+            tracing::warn!(%error, "releasing the registration");
+        }
+    }
+
+    /// Checks the lease we hold, or who else does.
+    async fn look(&mut self) {
+        match &self.standing {
+            Standing::Starting => {}
+            Standing::Chief { .. } => self.check_lease().await,
+            Standing::Observer { refused, .. } => {
+                let refused = refused.clone();
+                let chief = self.other_chief().await;
+                self.stand(Standing::Observer { chief, refused });
+            }
+            Standing::Suspended(_) => {
+                let chief = self.other_chief().await;
+                self.stand(Standing::Suspended(chief));
+            }
+            Standing::Lost { reason, .. } => {
+                let reason = reason.clone();
+                let chief = self.other_chief().await;
+                self.stand(Standing::Lost { reason, chief });
+            }
+        }
+    }
+
+    async fn check_lease(&mut self) {
+        let checked = self.on_disk(|office| {
+            let mut held = office.lease();
+            let lost = match held.as_ref().map(Lease::check) {
+                // The disk failed: every action checks for itself and refuses.
+                Some(Err(_)) | Some(Ok(Ok(()))) => return None,
+                Some(Ok(Err(lost))) => lost.to_string(),
+                None => "it was released".to_owned(),
+            };
+            if let Some(lease) = held.take()
+                && let Err(error) = lease.release()
+            {
+                tracing::warn!(%error, "releasing a lost lease");
+            }
+            Some(lost)
+        });
+        if let Some(Some(reason)) = checked.await {
+            self.unregister().await;
+            let chief = self.other_chief().await;
+            self.stand(Standing::Lost { reason, chief });
+            self.look_at_sent().await;
+        }
+    }
+
+    async fn other_chief(&self) -> OtherChief {
+        self.on_disk(other_chief)
+            .await
+            .unwrap_or_else(|| OtherChief::Unverifiable("the disk thread ended".to_owned()))
+    }
+
+    fn queue(&mut self, ticket: u64, reply: Reply) {
+        match self.queues.get_mut(&reply.lead) {
+            Some(queue) => queue.push_back((ticket, reply)),
+            None => {
+                self.queues.insert(reply.lead.clone(), VecDeque::new());
+                self.send(ticket, reply);
+            }
+        }
+    }
+
+    fn send(&mut self, ticket: u64, reply: Reply) {
+        let herdr = self.setup.herdr.clone();
+        let disk = self.setup.disk.clone();
+        let office = Arc::clone(&self.setup.office);
+        self.sending.spawn(async move {
+            let lead = reply.lead.clone();
+            let result = match herdr.snapshot().await {
+                Err(error) => Err(Refusal::Herdr(error)),
+                Ok(snapshot) => match disk.run(move || office.reply(&snapshot, &reply)).await {
+                    Ok(result) => result,
+                    Err(_) => Err(Refusal::NotChief),
+                },
+            };
+            (lead, ticket, result)
+        });
+    }
+
+    fn sent(&mut self, lead: &SessionId, ticket: u64, result: Result<Sent, Refusal>) {
+        match result {
+            Ok(sent) => {
+                let id = sent.id;
+                self.setup.facts.put(Fact::Sent(sent));
+                self.looking = true;
+                self.tell(ticket, Ok(Done::Sent(id)));
+            }
+            Err(refusal) => self.tell(ticket, Err(refusal.to_string())),
+        }
+        match self.queues.get_mut(lead).and_then(VecDeque::pop_front) {
+            Some((ticket, reply)) => self.send(ticket, reply),
+            None => {
+                self.queues.remove(lead);
+            }
+        }
+    }
+
+    async fn look_at_sent(&mut self) {
+        let looked = self.on_disk(|office| (office.look_at_outbox(), office.outbox().is_waiting()));
+        if let Some((changed, waiting)) = looked.await {
+            self.looking = waiting;
+            for sent in changed {
+                self.setup.facts.put(Fact::Sent(sent));
+            }
+        }
+    }
+}
+
+fn name_of(standing: &Standing) -> &'static str {
+    match standing {
+        Standing::Starting => "starting",
+        Standing::Observer { .. } => "observer",
+        Standing::Chief { .. } => "chief",
+        Standing::Suspended(_) => "suspended",
+        Standing::Lost { .. } => "lost",
+    }
+}
+
+/// Becomes Chief on disk: the lease, then the role; our own lead record goes.
+fn claim(office: &Office, state: &StateDir, sidecar: PathBuf, place: &Place) -> Result<Standing, NotChief> {
+    let runtime = office.runtime();
+    let own = match records::read_lead(runtime, office.session()) {
+        Ok(record) if record.pending_ask.is_some() => return Err(NotChief::PendingAsk),
+        Ok(record) => Some(record.instance),
+        Err(error) if error.is_missing() => None,
+        Err(error) => return Err(NotChief::OwnRecord(error.to_string())),
+    };
+    let data_root = office.agent_dir().data_root();
+    let lease = Lease::claim(runtime, &data_root, &sidecar, office.session(), place, office.now().wall)?;
+    let standing = Standing::Chief { lease: lease.id(), since: lease.descriptor().created_at };
+    let finish = || -> Result<(), NotChief> {
+        if let Some(instance) = own {
+            records::remove_lead(runtime, office.session(), instance).map_err(StateError::from)?;
+        }
+        let mut identity = state.identity()?;
+        if identity.role != Role::Chief {
+            identity.role = Role::Chief;
+            state.write_identity(&identity)?;
+        }
+        Ok(())
+    };
+    match finish() {
+        Ok(()) => {
+            *office.lease() = Some(lease);
+            Ok(standing)
+        }
+        Err(error) => {
+            lease.release().map_err(StateError::from)?;
+            Err(error)
+        }
+    }
+}
+
+fn release(office: &Office) -> Result<(), DiskError> {
+    match office.lease().take() {
+        Some(lease) => lease.release(),
+        None => Ok(()),
+    }
+}
+
+fn other_chief(office: &Office) -> OtherChief {
+    match lease::holding(office.runtime()) {
+        Ok(Holding::Held(descriptor)) if descriptor.session == *office.session() => {
+            OtherChief::OwnConsole(Box::new(descriptor))
+        }
+        Ok(Holding::Held(descriptor)) => OtherChief::Held(Box::new(descriptor)),
+        Ok(Holding::Free | Holding::Stale(_)) => OtherChief::None,
+        Ok(Holding::InProgress(_)) => OtherChief::InProgress,
+        Ok(Holding::Unverifiable(reason)) => OtherChief::Unverifiable(reason),
+        Err(error) => OtherChief::Unverifiable(error.to_string()),
+    }
+}

@@ -1,0 +1,296 @@
+//! The actions of a Chief on its leads. Each revalidates lease, target and ask right before it
+//! writes, whatever a screen showed.
+
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::lease::{Lease, Lost};
+use super::outbox::Outbox;
+use crate::contract::{Invalid, Kind, Message, SessionId, Timestamp, Untrusted, Uuid};
+use crate::disk::inbox::{self, InboxError};
+use crate::disk::{AgentDir, DiskError, Runtime, Unreadable, records};
+use crate::fact::{Fate, Now, Sent};
+use crate::herd::evidence::{Evidence, UnreadableRecord};
+use crate::herd::LeftOut;
+use crate::herd::inventory::{Inventory, SessionFacts};
+use crate::herd::roster::{self, Lead, Roster};
+use crate::herdr::{HerdrError, Snapshot};
+use crate::pi::session::HeaderCache;
+
+/// Why an action was refused. Nothing was written.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// We are not Chief.
+    #[error("you are not Chief: press c to become Chief")]
+    NotChief,
+    /// We were until now.
+    #[error("the Chief lease is lost: {0}")]
+    Lost(Lost),
+    /// The lease is another than the one the text was written under.
+    #[error("the Chief lease changed since this was opened: open it again to send under the new one")]
+    AnotherLease,
+    /// The target is no supervised lead now.
+    #[error("{0}")]
+    NoLead(String),
+    /// The lead was started again.
+    #[error("the lead was restarted since this was opened: open it again to see what it asks now")]
+    AnotherInstance,
+    /// The ask is not pending.
+    #[error("the ask is not pending any more: it was answered or withdrawn")]
+    NotPending,
+    /// Another ask is.
+    #[error("the lead asks something else now: open its ask to see it")]
+    AnotherAsk,
+    /// There is nothing to send.
+    #[error("there is no text to send")]
+    Blank,
+    /// The record would be too large or is not valid.
+    #[error("{0}")]
+    Invalid(Invalid),
+    /// The lead's inbox can't be written.
+    #[error("can't put it into the lead's inbox: {0}")]
+    Inbox(InboxError),
+    /// The disk is full.
+    #[error("the disk is full: free some space, then send again")]
+    DiskFull,
+    /// The disk failed.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+    /// The lead records can't be read.
+    #[error("the lead records can't be read: {0}")]
+    Records(Unreadable),
+    /// Herdr does not answer, so the lead can't be verified.
+    #[error("can't verify the lead, Herdr does not answer: {0}")]
+    Herdr(HerdrError),
+}
+
+impl From<InboxError> for Refusal {
+    fn from(error: InboxError) -> Self {
+        match error {
+            error if error.is_disk_full() => Refusal::DiskFull,
+            InboxError::Invalid(invalid) => Refusal::Invalid(invalid),
+            error => Refusal::Inbox(error),
+        }
+    }
+}
+
+/// A reply to one ask of one instance of a lead, as it was when the text was begun.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reply {
+    /// The lead.
+    pub lead: SessionId,
+    /// Its instance.
+    pub instance: Uuid,
+    /// The ask.
+    pub ask: Uuid,
+    /// Our lease.
+    pub lease: Uuid,
+    /// What to say.
+    pub text: Untrusted,
+}
+
+/// What the actions work on: shared between the service and its disk thread.
+pub struct Office {
+    agent_dir: AgentDir,
+    runtime: Runtime,
+    session: SessionId,
+    started: Instant,
+    lease: Mutex<Option<Lease>>,
+    outbox: Mutex<Outbox>,
+    headers: Mutex<HeaderCache>,
+}
+
+impl Office {
+    /// The office of `session` on `runtime`; ages count from `started`.
+    pub fn new(agent_dir: AgentDir, runtime: Runtime, session: SessionId, started: Instant) -> Self {
+        Self {
+            agent_dir,
+            runtime,
+            session,
+            started,
+            lease: Mutex::default(),
+            outbox: Mutex::default(),
+            headers: Mutex::new(HeaderCache::new()),
+        }
+    }
+
+    /// Our session.
+    pub fn session(&self) -> &SessionId {
+        &self.session
+    }
+
+    /// The runtime of our socket.
+    pub fn runtime(&self) -> &Runtime {
+        &self.runtime
+    }
+
+    /// The agent directory.
+    pub fn agent_dir(&self) -> &AgentDir {
+        &self.agent_dir
+    }
+
+    /// Both clocks.
+    pub fn now(&self) -> Now {
+        let wall = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        Now { wall: Timestamp::from_millis(wall.as_millis() as u64), mono: self.started.elapsed() }
+    }
+
+    /// The lease, if we hold one.
+    pub fn lease(&self) -> MutexGuard<'_, Option<Lease>> {
+        self.lease.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What we sent.
+    pub fn outbox(&self) -> MutexGuard<'_, Outbox> {
+        self.outbox.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Finds out the sessions of a snapshot's agents. Blocking.
+    pub fn inventory(
+        &self,
+        snapshot: &Snapshot,
+        branches: &std::collections::BTreeMap<Untrusted, crate::herd::inventory::Branch>,
+    ) -> Inventory {
+        let mut headers = self.headers.lock().unwrap_or_else(PoisonError::into_inner);
+        let inventory = Inventory::of_snapshot(snapshot, branches, |path| {
+            let header = headers.header(&path_of(path)).map_err(|error| error.to_string())?;
+            Ok(SessionFacts { session: header.session, name: header.name })
+        });
+        let shown: std::collections::HashSet<PathBuf> =
+            crate::herd::inventory::session_paths(snapshot).map(path_of).collect();
+        headers.retain(|path| shown.contains(path));
+        inventory
+    }
+
+    /// Projects a snapshot with the records as they are on disk now. Blocking.
+    pub fn roster(&self, snapshot: &Snapshot) -> Result<Roster, Unreadable> {
+        let inventory = self.inventory(snapshot, &Default::default());
+        let mut evidence = evidence_of(&inventory, self.session.clone());
+        for (name, read) in records::scan_leads(&self.runtime)? {
+            match read {
+                Ok(record) => evidence.leads.push(record),
+                Err(error) if error.is_missing() => {}
+                Err(error) => {
+                    evidence.unreadable_leads.push(unreadable(&name.to_string_lossy(), error.to_string()))
+                }
+            }
+        }
+        Ok(roster::project(&evidence))
+    }
+
+    /// Replies to an ask: `staff_reply` of `docs/contract.md`. Success means queued, not read.
+    /// Blocking: for the disk thread, with a snapshot taken just before.
+    pub fn reply(&self, snapshot: &Snapshot, reply: &Reply) -> Result<Sent, Refusal> {
+        let lead = self.roster(snapshot).map_err(Refusal::Records)?;
+        let lead = target(&lead, &reply.lead)?;
+        if lead.instance != reply.instance {
+            return Err(Refusal::AnotherInstance);
+        }
+        match &lead.pending_ask {
+            Some(ask) if ask.ask == reply.ask => {}
+            Some(_) => return Err(Refusal::AnotherAsk),
+            None => return Err(Refusal::NotPending),
+        }
+        self.send(Kind::ChiefReply, &reply.lead, Some(reply.ask), reply.lease, &reply.text)
+    }
+
+    fn send(
+        &self,
+        kind: Kind,
+        lead: &SessionId,
+        ask: Option<Uuid>,
+        bound_to: Uuid,
+        text: &Untrusted,
+    ) -> Result<Sent, Refusal> {
+        if text.is_blank() {
+            return Err(Refusal::Blank);
+        }
+        let guard = self.lease();
+        let lease = guard.as_ref().ok_or(Refusal::NotChief)?;
+        lease.check()?.map_err(Refusal::Lost)?;
+        if lease.id() != bound_to {
+            return Err(Refusal::AnotherLease);
+        }
+        let message = Message {
+            id: Uuid::random(),
+            lease: lease.id(),
+            kind,
+            from: self.session.clone(),
+            to: lead.clone(),
+            lead: lead.clone(),
+            ask,
+            text: text.clone(),
+            created_at: self.now().wall,
+        };
+        inbox::publish(self.agent_dir.path(), &self.runtime.inbox(lead), &message)?;
+        let sent = Sent {
+            id: message.id,
+            kind,
+            lead: message.to,
+            ask,
+            text: message.text,
+            at: message.created_at,
+            fate: Fate::Queued,
+        };
+        self.outbox().add(sent.clone(), message.lease);
+        Ok(sent)
+    }
+
+    /// Looks again at what we sent. Blocking.
+    pub fn look_at_outbox(&self) -> Vec<Sent> {
+        let lease = self.lease();
+        let unbroken = lease.as_ref().filter(|lease| matches!(lease.check(), Ok(Ok(())))).map(Lease::id);
+        let mono: Duration = self.now().mono;
+        self.outbox().look(&self.runtime, unbroken, mono)
+    }
+}
+
+/// The bytes our reply of `text` takes of the 8,192.
+pub fn reply_bytes(us: &SessionId, lead: &SessionId, ask: Uuid, text: &str) -> usize {
+    Message {
+        id: ask,
+        lease: ask,
+        kind: Kind::ChiefReply,
+        from: us.clone(),
+        to: lead.clone(),
+        lead: lead.clone(),
+        ask: Some(ask),
+        text: text.into(),
+        // Any time of this century has this many digits.
+        created_at: Timestamp::from_millis(1_700_000_000_000),
+    }
+    .byte_len()
+}
+
+/// The evidence an inventory gives, without records.
+pub fn evidence_of(inventory: &Inventory, chief: SessionId) -> Evidence {
+    Evidence {
+        agents: inventory.agents.clone(),
+        provenance: inventory.provenance.clone(),
+        chief_session: Some(chief),
+        ..Evidence::default()
+    }
+}
+
+/// A record in the file `name` that can't be used.
+pub fn unreadable(name: &str, why: String) -> UnreadableRecord {
+    UnreadableRecord { hash: name.strip_suffix(".json").map(str::to_owned), why }
+}
+
+fn target<'a>(roster: &'a Roster, session: &SessionId) -> Result<&'a Lead, Refusal> {
+    roster.lead(session).ok_or_else(|| {
+        let why = (roster.left_out.iter())
+            .find(|left| left.subject.session() == Some(session.as_untrusted()))
+            .map_or_else(
+                || format!("session {} is no lead that Herdr shows now", session.escaped()),
+                LeftOut::sentence,
+            );
+        Refusal::NoLead(why)
+    })
+}
+
+fn path_of(path: &Untrusted) -> PathBuf {
+    use std::os::unix::ffi::OsStringExt;
+    std::ffi::OsString::from_vec(path.to_str_lossy().into_owned().into_bytes()).into()
+}

@@ -1,0 +1,43 @@
+//! The one thread on which file work is done, in the order it was asked for.
+
+use std::sync::mpsc;
+
+use tokio::sync::oneshot;
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// A handle to the disk thread. The thread ends when the last handle is dropped and its work done.
+#[derive(Clone)]
+pub struct DiskThread(mpsc::Sender<Job>);
+
+/// The disk thread is gone: a job of it panicked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the disk thread ended; restart headman")]
+pub struct DiskThreadGone;
+
+impl DiskThread {
+    /// Starts the thread.
+    pub fn spawn() -> std::io::Result<Self> {
+        let (jobs, queue) = mpsc::channel::<Job>();
+        std::thread::Builder::new().name("disk".to_owned()).spawn(move || {
+            for job in queue {
+                job();
+            }
+        })?;
+        Ok(Self(jobs))
+    }
+
+    /// Does `work` there and gives back what it returns.
+    pub async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, DiskThreadGone> {
+        let (answer, result) = oneshot::channel();
+        let job = Box::new(move || {
+            // Whoever asked may have gone away: the work is done all the same.
+            let _ = answer.send(work());
+        });
+        self.0.send(job).map_err(|_| DiskThreadGone)?;
+        result.await.map_err(|_| DiskThreadGone)
+    }
+}

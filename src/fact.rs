@@ -1,0 +1,297 @@
+//! What flows upward: facts are whole values keyed by id, the latest wins, so what waits to be
+//! folded is bounded by the number of ids.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+
+use crate::contract::{Descriptor, Kind, LeadRecord, SessionId, Timestamp, Untrusted, Uuid};
+use crate::herd::inventory::Inventory;
+use crate::herdr::Registration;
+
+/// A reading of both clocks. Ages are counted on the monotonic one, which no clock change moves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Now {
+    /// The time of day.
+    pub wall: Timestamp,
+    /// Since some fixed moment of this process.
+    pub mono: Duration,
+}
+
+/// One thing that became known.
+#[derive(Debug, Clone)]
+pub enum Fact {
+    /// What Herdr shows.
+    Inventory(Arc<Inventory>),
+    /// Herdr did not answer; the last inventory stays, stale.
+    HerdrDown {
+        /// Why and what to do; safe to print.
+        reason: String,
+    },
+    /// One lead record, by the hash in its file name.
+    Lead(String, LeadRead),
+    /// All lead records; those not among them are gone.
+    Leads(Arc<Vec<(String, LeadRead)>>),
+    /// The directory of lead records can't be used; safe to print why.
+    LeadsUnreadable(String),
+    /// When the asks that stand in our inbox were written.
+    AskTimes(Arc<Vec<AskTime>>),
+    /// What we are.
+    Standing(Standing),
+    /// Whether leads see us in Herdr.
+    Registration(Registration),
+    /// One thing we sent.
+    Sent(Sent),
+    /// What became of one request to the service.
+    Outcome(Outcome),
+    /// How changes of the records are noticed.
+    Watching(Watching),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Key {
+    Herdr,
+    Lead(String),
+    Leads,
+    AskTimes,
+    Standing,
+    Registration,
+    Sent(Uuid),
+    Outcome(u64),
+    Watching,
+}
+
+impl Fact {
+    fn key(&self) -> Key {
+        match self {
+            Fact::Inventory(_) | Fact::HerdrDown { .. } => Key::Herdr,
+            Fact::Lead(hash, _) => Key::Lead(hash.clone()),
+            Fact::Leads(_) | Fact::LeadsUnreadable(_) => Key::Leads,
+            Fact::AskTimes(_) => Key::AskTimes,
+            Fact::Standing(_) => Key::Standing,
+            Fact::Registration(_) => Key::Registration,
+            Fact::Sent(sent) => Key::Sent(sent.id),
+            Fact::Outcome(outcome) => Key::Outcome(outcome.ticket),
+            Fact::Watching(_) => Key::Watching,
+        }
+    }
+}
+
+/// What a lead record's file held when it was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LeadRead {
+    /// A valid record.
+    Valid(LeadRecord),
+    /// Something else, left where it is; safe to print why.
+    Refused(String),
+    /// Nothing: the file is not there.
+    Absent,
+}
+
+/// When an ask was written, as its message in our inbox says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AskTime {
+    /// Who asks.
+    pub lead: SessionId,
+    /// The ask.
+    pub ask: Uuid,
+    /// When its message was written.
+    pub at: Timestamp,
+}
+
+/// What we are on this Herdr socket.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Standing {
+    /// Not known yet.
+    Starting,
+    /// Watching without authority.
+    Observer {
+        /// Who is Chief instead.
+        chief: OtherChief,
+        /// Why we can't even become Chief, where that is known; safe to print.
+        refused: Option<String>,
+    },
+    /// We hold the lease.
+    Chief {
+        /// The lease.
+        lease: Uuid,
+        /// Since when.
+        since: Timestamp,
+    },
+    /// We were Chief and another holds the lease. It is never taken over.
+    Suspended(OtherChief),
+    /// We were Chief until just now; safe to print why not any more.
+    Lost {
+        /// Why.
+        reason: String,
+        /// Who holds it now.
+        chief: OtherChief,
+    },
+}
+
+impl Standing {
+    /// The lease, while we hold it.
+    pub fn lease(&self) -> Option<Uuid> {
+        match self {
+            Standing::Chief { lease, .. } => Some(*lease),
+            _ => None,
+        }
+    }
+}
+
+/// Who else holds the lease.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OtherChief {
+    /// Nobody: it is free to take.
+    None,
+    /// This one.
+    Held(Box<Descriptor>),
+    /// Another console with our own identity.
+    OwnConsole(Box<Descriptor>),
+    /// A process that is about to.
+    InProgress,
+    /// It can't be told; safe to print why.
+    Unverifiable(String),
+}
+
+/// One message of ours and what is known of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sent {
+    /// Its id.
+    pub id: Uuid,
+    /// What it is.
+    pub kind: Kind,
+    /// To whom.
+    pub lead: SessionId,
+    /// The ask it answers.
+    pub ask: Option<Uuid>,
+    /// What it says.
+    pub text: Untrusted,
+    /// When it was written.
+    pub at: Timestamp,
+    /// What became of it.
+    pub fate: Fate,
+}
+
+/// What became of a message, as far as it can be known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// It stands in the lead's inbox.
+    Queued,
+    /// It was taken out while our lease stood unbroken.
+    Taken,
+    /// A reply: the ask is gone after it was taken.
+    Answered,
+    /// It went around a change of lease, or is quarantined: it may have been discarded.
+    Unknown,
+}
+
+impl Fate {
+    /// Its word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Fate::Queued => "queued",
+            Fate::Taken => "taken",
+            Fate::Answered => "answered",
+            Fate::Unknown => "unknown, may have been discarded",
+        }
+    }
+
+    /// Whether nothing more will become known.
+    pub fn is_final(self, kind: Kind) -> bool {
+        match self {
+            Fate::Queued => false,
+            Fate::Taken => kind != Kind::ChiefReply,
+            Fate::Answered | Fate::Unknown => true,
+        }
+    }
+}
+
+/// What became of one request to the service.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    /// The request's ticket.
+    pub ticket: u64,
+    /// Done, or why not; safe to print.
+    pub result: Result<Done, String>,
+}
+
+/// What was done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Done {
+    /// A message is durable in the lead's inbox.
+    Sent(Uuid),
+    /// We are Chief.
+    BecameChief,
+    /// We are not Chief any more.
+    Left,
+    /// Herdr shows the pane.
+    Focused,
+}
+
+/// How changes of the records are noticed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Watching {
+    /// The system tells.
+    Notified,
+    /// By looking again and again; safe to print why.
+    Polling(String),
+}
+
+#[derive(Default)]
+struct Waiting {
+    facts: Vec<Fact>,
+    places: HashMap<Key, usize>,
+}
+
+/// Where facts are put.
+#[derive(Clone)]
+pub struct FactSender(Arc<(Mutex<Waiting>, Notify)>);
+
+/// Where they are taken.
+pub struct FactReceiver(Arc<(Mutex<Waiting>, Notify)>);
+
+/// A channel of facts that holds at most one for each id.
+pub fn channel() -> (FactSender, FactReceiver) {
+    let shared = Arc::new((Mutex::new(Waiting::default()), Notify::new()));
+    (FactSender(Arc::clone(&shared)), FactReceiver(shared))
+}
+
+impl FactSender {
+    /// Puts a fact in; it replaces an earlier one of the same id that was not taken yet.
+    pub fn put(&self, fact: Fact) {
+        let (waiting, notify) = &*self.0;
+        let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Fact::Leads(_) = fact {
+            // A whole scan is newer than every single record before it.
+            waiting.facts.retain(|fact| !matches!(fact, Fact::Lead(..)));
+            waiting.places = waiting.facts.iter().enumerate().map(|(at, fact)| (fact.key(), at)).collect();
+        }
+        let key = fact.key();
+        let next = waiting.facts.len();
+        match waiting.places.get(&key).copied() {
+            Some(at) => waiting.facts[at] = fact,
+            None => {
+                waiting.places.insert(key, next);
+                waiting.facts.push(fact);
+            }
+        }
+        notify.notify_one();
+    }
+}
+
+impl FactReceiver {
+    /// All facts that wait; empty if none does.
+    pub fn take(&self) -> Vec<Fact> {
+        let mut waiting = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.places.clear();
+        std::mem::take(&mut waiting.facts)
+    }
+
+    /// Waits until a fact was put in.
+    pub async fn ready(&self) {
+        self.0.1.notified().await;
+    }
+}
