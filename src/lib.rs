@@ -5,3 +5,4 @@
 pub mod cli;
 pub mod contract;
 pub mod herd;
+pub mod pi;
