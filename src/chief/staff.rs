@@ -11,8 +11,8 @@ use crate::contract::{Invalid, Kind, Message, SessionId, Timestamp, Untrusted, U
 use crate::disk::inbox::{self, InboxError};
 use crate::disk::{AgentDir, DiskError, Runtime, Unreadable, records};
 use crate::fact::{Fate, Now, Sent};
-use crate::herd::evidence::{Evidence, UnreadableRecord};
 use crate::herd::LeftOut;
+use crate::herd::evidence::{Evidence, UnreadableRecord};
 use crate::herd::inventory::{Inventory, SessionFacts};
 use crate::herd::roster::{self, Lead, Roster};
 use crate::herdr::{HerdrError, Snapshot};

@@ -1,8 +1,12 @@
 //! All integration tests, in one binary. `tests/CATALOG.md` lists the cases.
 
+// Helpers of tests are tests, which the lints' own exceptions for tests don't see.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 mod golden_records;
 mod golden_trees;
+mod herd_properties;
+mod herd_rules;
 mod herd_vectors;
+mod pi_header;
 mod support;

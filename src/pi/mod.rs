@@ -1,0 +1,3 @@
+//! Reading what Pi writes; never writing it, and never opening it through Pi.
+
+pub mod session;
