@@ -9,5 +9,6 @@ pub mod disk;
 pub mod fact;
 pub mod herd;
 pub mod herdr;
+pub mod model;
 pub mod pi;
 pub mod source;

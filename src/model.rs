@@ -1,0 +1,314 @@
+//! The one model: facts folded by exact id. Pure: time is passed in, nothing is read or written.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::contract::{SessionId, Timestamp, Uuid};
+use crate::fact::{Done, Fact, LeadRead, Now, Outcome, Sent, Standing, Watching};
+use crate::herd::evidence::{Evidence, State, UnreadableRecord};
+use crate::herd::inventory::Inventory;
+use crate::herd::{Lead, Roster, project};
+use crate::herdr::Registration;
+
+/// Outcomes kept until the views have seen them.
+const MAX_OUTCOMES: usize = 64;
+
+/// How Herdr answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HerdrState {
+    /// It was not asked yet.
+    Starting,
+    /// It answers.
+    Up,
+    /// It does not: what is shown is as old as this.
+    Down {
+        /// On the monotonic clock.
+        since: Duration,
+        /// Why and what to do; safe to print.
+        reason: String,
+    },
+}
+
+/// When an ask was put.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Asked {
+    /// When we first saw it.
+    seen: Now,
+    /// When its message was written, where we have it.
+    at: Option<Timestamp>,
+}
+
+/// Everything known.
+#[derive(Debug, Clone)]
+pub struct Model {
+    session: SessionId,
+    inventory: Option<Arc<Inventory>>,
+    herdr: HerdrState,
+    records: BTreeMap<String, LeadRead>,
+    records_problem: Option<String>,
+    records_known: bool,
+    standing: Standing,
+    registration: Registration,
+    watching: Watching,
+    sent: BTreeMap<Uuid, Sent>,
+    asked: HashMap<(SessionId, Uuid), Asked>,
+    ask_times: HashMap<(SessionId, Uuid), Timestamp>,
+    since: HashMap<SessionId, (State, Duration)>,
+    outcomes: VecDeque<Outcome>,
+    roster: Arc<Roster>,
+}
+
+impl Model {
+    /// Nothing known yet, for a console of `session`.
+    pub fn new(session: SessionId, registration: Registration) -> Self {
+        Self {
+            session,
+            inventory: None,
+            herdr: HerdrState::Starting,
+            records: BTreeMap::new(),
+            records_problem: None,
+            records_known: false,
+            standing: Standing::Starting,
+            registration,
+            watching: Watching::Notified,
+            sent: BTreeMap::new(),
+            asked: HashMap::new(),
+            ask_times: HashMap::new(),
+            since: HashMap::new(),
+            outcomes: VecDeque::new(),
+            roster: Arc::default(),
+        }
+    }
+
+    /// Folds facts in; what follows from several of them is found out once.
+    pub fn fold(&mut self, facts: impl IntoIterator<Item = Fact>, now: Now) {
+        let mut project_anew = false;
+        for fact in facts {
+            project_anew |= self.fold_one(fact, now);
+        }
+        if project_anew {
+            self.project(now);
+        }
+    }
+
+    /// Says whether the roster may be another now.
+    fn fold_one(&mut self, fact: Fact, now: Now) -> bool {
+        match fact {
+            Fact::Inventory(inventory) => {
+                self.inventory = Some(inventory);
+                self.herdr = HerdrState::Up;
+                true
+            }
+            Fact::HerdrDown { reason } => {
+                let since = match &self.herdr {
+                    HerdrState::Down { since, .. } => *since,
+                    HerdrState::Starting | HerdrState::Up => now.mono,
+                };
+                self.herdr = HerdrState::Down { since, reason };
+                false
+            }
+            Fact::Lead(hash, LeadRead::Absent) => self.records.remove(&hash).is_some(),
+            Fact::Lead(hash, read) => {
+                let changed = self.records.get(&hash) != Some(&read);
+                self.records.insert(hash, read);
+                changed
+            }
+            Fact::Leads(leads) => {
+                let records: BTreeMap<_, _> =
+                    leads.iter().filter(|(_, read)| *read != LeadRead::Absent).cloned().collect();
+                let changed =
+                    self.records != records || self.records_problem.is_some() || !self.records_known;
+                self.records = records;
+                self.records_problem = None;
+                self.records_known = true;
+                changed
+            }
+            Fact::LeadsUnreadable(why) => {
+                self.records.clear();
+                self.records_problem = Some(why);
+                self.records_known = true;
+                true
+            }
+            Fact::AskTimes(times) => {
+                for time in times.iter() {
+                    self.ask_times.insert((time.lead.clone(), time.ask), time.at);
+                }
+                self.date_asks(now);
+                false
+            }
+            Fact::Standing(standing) => {
+                self.standing = standing;
+                false
+            }
+            Fact::Registration(registration) => {
+                self.registration = registration;
+                false
+            }
+            Fact::Watching(watching) => {
+                self.watching = watching;
+                false
+            }
+            Fact::Sent(sent) => {
+                self.sent.insert(sent.id, sent);
+                false
+            }
+            Fact::Outcome(outcome) => {
+                if self.outcomes.len() == MAX_OUTCOMES {
+                    self.outcomes.pop_front();
+                }
+                self.outcomes.push_back(outcome);
+                false
+            }
+        }
+    }
+
+    fn project(&mut self, now: Now) {
+        self.roster = Arc::new(project(&self.evidence()));
+        self.date_asks(now);
+        let mut since = HashMap::with_capacity(self.roster.leads.len());
+        for lead in &self.roster.leads {
+            let entry = match self.since.get(&lead.session) {
+                Some((state, since)) if *state == lead.state => (lead.state, *since),
+                _ => (lead.state, now.mono),
+            };
+            since.insert(lead.session.clone(), entry);
+        }
+        self.since = since;
+    }
+
+    fn evidence(&self) -> Evidence {
+        let inventory = self.inventory.as_deref();
+        let mut evidence = Evidence {
+            agents: inventory.map(|inventory| inventory.agents.clone()).unwrap_or_default(),
+            provenance: inventory.map(|inventory| inventory.provenance.clone()).unwrap_or_default(),
+            chief_session: Some(self.session.clone()),
+            ..Evidence::default()
+        };
+        for (hash, read) in &self.records {
+            match read {
+                LeadRead::Valid(record) => evidence.leads.push(record.clone()),
+                LeadRead::Refused(why) => {
+                    evidence
+                        .unreadable_leads
+                        .push(UnreadableRecord { hash: Some(hash.clone()), why: why.clone() });
+                }
+                LeadRead::Absent => {}
+            }
+        }
+        evidence
+    }
+
+    /// Remembers since when each open ask is, and forgets the others.
+    fn date_asks(&mut self, now: Now) {
+        let mut asked = HashMap::new();
+        for lead in &self.roster.leads {
+            if let Some(ask) = &lead.pending_ask {
+                let key = (lead.session.clone(), ask.ask);
+                let mut entry = self.asked.get(&key).copied().unwrap_or(Asked { seen: now, at: None });
+                entry.at = entry.at.or(self.ask_times.get(&key).copied());
+                asked.insert(key, entry);
+            }
+        }
+        self.asked = asked;
+        let asked = &self.asked;
+        self.ask_times.retain(|key, _| asked.contains_key(key));
+    }
+
+    /// Our session.
+    pub fn session(&self) -> &SessionId {
+        &self.session
+    }
+
+    /// Who is a lead, and what was left out.
+    pub fn roster(&self) -> &Roster {
+        &self.roster
+    }
+
+    /// Whether both Herdr and the records were looked at.
+    pub fn is_complete(&self) -> bool {
+        self.inventory.is_some() && self.records_known
+    }
+
+    /// The lead of `session`.
+    pub fn lead(&self, session: &SessionId) -> Option<&Lead> {
+        self.roster.lead(session)
+    }
+
+    /// What Herdr shows, as of when it last answered.
+    pub fn inventory(&self) -> Option<&Inventory> {
+        self.inventory.as_deref()
+    }
+
+    /// How Herdr answers.
+    pub fn herdr(&self) -> &HerdrState {
+        &self.herdr
+    }
+
+    /// Why the lead records can't be read at all, if they can't.
+    pub fn records_problem(&self) -> Option<&str> {
+        self.records_problem.as_deref()
+    }
+
+    /// What we are.
+    pub fn standing(&self) -> &Standing {
+        &self.standing
+    }
+
+    /// Whether leads see us in Herdr.
+    pub fn registration(&self) -> &Registration {
+        &self.registration
+    }
+
+    /// How changes are noticed.
+    pub fn watching(&self) -> &Watching {
+        &self.watching
+    }
+
+    /// How long the open ask of `lead` waits: from the time in its message where we have it, else
+    /// since we saw it. Never negative, whatever the clocks do.
+    pub fn ask_age(&self, lead: &Lead, now: Now) -> Option<Duration> {
+        let key = (lead.session.clone(), lead.pending_ask.as_ref()?.ask);
+        let asked = self.asked.get(&key)?;
+        let before = match asked.at {
+            Some(at) => Duration::from_millis(asked.seen.wall.as_millis().saturating_sub(at.as_millis())),
+            None => Duration::ZERO,
+        };
+        Some(before + now.mono.saturating_sub(asked.seen.mono))
+    }
+
+    /// How long `lead` is in its state, as far as we have seen.
+    pub fn state_age(&self, lead: &SessionId, now: Now) -> Option<Duration> {
+        self.since.get(lead).map(|(_, since)| now.mono.saturating_sub(*since))
+    }
+
+    /// The leads that wait for an answer, the longest first.
+    pub fn asking(&self, now: Now) -> Vec<&Lead> {
+        let mut asking: Vec<_> = self.roster.leads.iter().filter(|lead| lead.needs_you()).collect();
+        asking.sort_by_key(|lead| std::cmp::Reverse(self.ask_age(lead, now)));
+        asking
+    }
+
+    /// What we sent to `lead`, the newest first.
+    pub fn sent_to<'a>(&'a self, lead: &'a SessionId) -> Vec<&'a Sent> {
+        let mut sent: Vec<_> = self.sent.values().filter(|sent| sent.lead == *lead).collect();
+        sent.sort_by_key(|sent| std::cmp::Reverse((sent.at, sent.id)));
+        sent
+    }
+
+    /// What we sent under `id`.
+    pub fn sent(&self, id: Uuid) -> Option<&Sent> {
+        self.sent.get(&id)
+    }
+
+    /// Our messages that stand in inboxes.
+    pub fn queued(&self) -> usize {
+        self.sent.values().filter(|sent| sent.fate == crate::fact::Fate::Queued).count()
+    }
+
+    /// Takes the outcome of the request `ticket`, if it is known.
+    pub fn take_outcome(&mut self, ticket: u64) -> Option<Result<Done, String>> {
+        let at = self.outcomes.iter().position(|outcome| outcome.ticket == ticket)?;
+        self.outcomes.remove(at).map(|outcome| outcome.result)
+    }
+}
