@@ -282,6 +282,13 @@ fn attention_comes_first_and_the_oldest_ask_foremost() {
 }
 
 #[test]
+fn sessions_that_icu_calls_equal_still_have_one_order() {
+    let (a, b) = (("a", "same", State::Idle), ("\0a", "same", State::Idle));
+    assert_eq!(listed(&roster_of(&[a, b])), ["\0a", "a"]);
+    assert_eq!(listed(&roster_of(&[b, a])), ["\0a", "a"]);
+}
+
+#[test]
 fn every_state_has_its_glyph() {
     let glyphs = |active| {
         [

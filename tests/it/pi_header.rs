@@ -290,4 +290,12 @@ fn a_name_seen_once_stays_while_the_file_outgrows_the_windows() {
     assert_eq!((header.name, header.name_is_certain), (None, false));
     append(&path, info("new"));
     assert_eq!(cache.header(&path).unwrap().name, Some("new".into()));
+
+    // What was doubtful before stays so.
+    let (_dir, path) = file(format!("{HEADER}{large}{}{large}", info("middle")));
+    for _ in 0..2 {
+        let header = cache.header(&path).unwrap();
+        assert_eq!((header.name, header.name_is_certain), (None, false));
+        append(&path, filler(1_000));
+    }
 }
