@@ -2,4 +2,5 @@
 //!
 //! The way data flows and what belongs where is in `docs/architecture.md`.
 
+pub mod console;
 pub mod contract;

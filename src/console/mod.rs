@@ -1,0 +1,3 @@
+//! The running application: what the operator sees and does.
+
+pub mod text;
