@@ -3,4 +3,5 @@
 //! The way data flows and what belongs where is in `docs/architecture.md`.
 
 pub mod contract;
+pub mod demo;
 pub mod herdr;
