@@ -8,5 +8,8 @@ mod golden_trees;
 mod herd_properties;
 mod herd_rules;
 mod herd_vectors;
+mod herdr_client;
+mod herdr_register;
+mod herdr_wire;
 mod pi_header;
 mod support;
