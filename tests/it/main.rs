@@ -3,6 +3,7 @@
 // Helpers of tests are tests, which the lints' own exceptions for tests don't see.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
+mod golden;
 mod golden_records;
 mod golden_trees;
 mod herd_properties;
