@@ -14,4 +14,5 @@ mod herdr_client;
 mod herdr_register;
 mod herdr_wire;
 mod pi_header;
+mod screens;
 mod support;
