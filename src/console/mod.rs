@@ -3,5 +3,6 @@
 pub mod burst;
 pub mod intent;
 pub mod keymap;
+pub mod terminal;
 pub mod text;
 pub mod theme;
