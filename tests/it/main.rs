@@ -16,3 +16,4 @@ mod herdr_wire;
 mod pi_header;
 mod screens;
 mod support;
+mod terminal_pty;

@@ -55,7 +55,8 @@ impl Events {
         Ok(Self { events, stop, ended })
     }
 
-    /// The next event; nothing when the terminal can't be read any more.
+    /// The next event; nothing when the terminal can't be read any more: the console ends then, as
+    /// on [`Signal::TerminalGone`](super::Signal::TerminalGone).
     pub async fn next(&mut self) -> Option<Read> {
         self.events.recv().await
     }
