@@ -5,6 +5,7 @@
 pub mod chief;
 pub mod cli;
 pub mod contract;
+pub mod demo;
 pub mod disk;
 pub mod fact;
 pub mod herd;
