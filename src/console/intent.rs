@@ -1,0 +1,219 @@
+//! What a key can ask for: the one table that dispatch, help and footer are made from.
+
+/// What the operator wants. A key becomes one of these in the keymap; views act on them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Intent {
+    /// One row up.
+    Up,
+    /// One row down.
+    Down,
+    /// The first row.
+    First,
+    /// The last row.
+    Last,
+    /// Half a page up.
+    HalfPageUp,
+    /// Half a page down.
+    HalfPageDown,
+    /// A page up.
+    PageUp,
+    /// A page down.
+    PageDown,
+    /// The keys go to the next pane.
+    NextPane,
+    /// The keys go to the previous pane.
+    PreviousPane,
+    /// Open what is under the cursor.
+    Open,
+    /// Back out of one layer; in a composer the draft is kept.
+    Back,
+    /// Write the reply to the selected lead's ask.
+    Reply,
+    /// The next ask, oldest first.
+    NextAsk,
+    /// The ask before.
+    PreviousAsk,
+    /// Show only leads that wait, or all again.
+    WaitingOnly,
+    /// Filter what is listed.
+    Filter,
+    /// Show what every key does.
+    Help,
+    /// Become the Chief, or leave.
+    ToggleChief,
+    /// Show what was left out, and why.
+    Diagnostics,
+    /// Draw everything anew.
+    Redraw,
+    /// Copy what is under the cursor.
+    Copy,
+    /// Focus the lead's pane in Herdr.
+    FocusPane,
+    /// Quit, at the root.
+    Quit,
+    /// Twice in a row: quit from anywhere.
+    Interrupt,
+    /// Stop the console and give the terminal back to the shell.
+    Suspend,
+    /// Send what was written.
+    Send,
+    /// A new line in what is written.
+    Newline,
+    /// Leave the filter field and keep the filter.
+    KeepFilter,
+    /// Yes to a question of the console's.
+    Yes,
+    /// No to it.
+    No,
+}
+
+/// Where keys go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Context {
+    /// Every screen that has neither a text field nor a question open.
+    Global,
+    /// The list of leads.
+    Roster,
+    /// One lead.
+    Detail,
+    /// One ask, while its composer is closed.
+    Ask,
+    /// Writing a reply.
+    Composer,
+    /// The filter's text field.
+    Filter,
+    /// The help.
+    Help,
+    /// The diagnostics.
+    Diagnostics,
+    /// A question of the console's.
+    Confirm,
+}
+
+impl Context {
+    /// All of them, in the help's order.
+    pub const ALL: [Self; 9] = [
+        Context::Global,
+        Context::Roster,
+        Context::Detail,
+        Context::Ask,
+        Context::Composer,
+        Context::Filter,
+        Context::Help,
+        Context::Diagnostics,
+        Context::Confirm,
+    ];
+
+    /// Its heading in the help.
+    pub fn title(self) -> &'static str {
+        match self {
+            Context::Global => "Everywhere",
+            Context::Roster => "Leads",
+            Context::Detail => "Lead",
+            Context::Ask => "Ask",
+            Context::Composer => "Writing",
+            Context::Filter => "Filter",
+            Context::Help => "Help",
+            Context::Diagnostics => "Diagnostics",
+            Context::Confirm => "Question",
+        }
+    }
+
+    /// Whether characters are text here: they can't be keys, and a burst of them is no accident.
+    pub fn takes_text(self) -> bool {
+        matches!(self, Context::Composer | Context::Filter)
+    }
+
+    /// Whether an action of `scope` can be asked for here. Text fields and questions have only
+    /// their own.
+    pub fn is_in(self, scope: &[Context]) -> bool {
+        let modal = self.takes_text() || self == Context::Confirm;
+        scope.contains(&self) || (!modal && scope.contains(&Context::Global))
+    }
+}
+
+/// One line of the table.
+#[derive(Debug)]
+pub struct Action {
+    /// Its name in the configuration.
+    pub name: &'static str,
+    /// Its keys unless configured, in the configuration's notation.
+    pub keys: &'static [&'static str],
+    /// Where it can be asked for.
+    pub scope: &'static [Context],
+    /// In the footer; nothing when it is not shown there.
+    pub label: &'static str,
+    /// In the help.
+    pub help: &'static str,
+    /// What it means.
+    pub intent: Intent,
+}
+
+use Context::{Ask, Composer, Confirm, Detail, Filter, Global, Help, Roster};
+
+const ANYWHERE: &[Context] = &[Global, Composer, Filter, Confirm];
+const BROWSING: &[Context] = &[Global];
+const LEADS: &[Context] = &[Roster, Detail, Ask];
+
+const fn action(
+    name: &'static str,
+    keys: &'static [&'static str],
+    scope: &'static [Context],
+    label: &'static str,
+    help: &'static str,
+    intent: Intent,
+) -> Action {
+    Action { name, keys, scope, label, help, intent }
+}
+
+/// The table, in the order of footer and help.
+pub const ACTIONS: &[Action] = &[
+    action("send", &["enter"], &[Composer], "send", "Send", Intent::Send),
+    action(
+        "newline",
+        &["ctrl-j", "alt-enter", "shift-enter"],
+        &[Composer],
+        "new line",
+        "New line (so does Enter amid a paste)",
+        Intent::Newline,
+    ),
+    action("keep-filter", &["enter"], &[Filter], "keep", "Keep the filter", Intent::KeepFilter),
+    action("yes", &["y"], &[Confirm], "yes", "Yes", Intent::Yes),
+    action("no", &["n"], &[Confirm], "no", "No", Intent::No),
+    action("next-ask", &["n"], LEADS, "next ask", "Next ask, the oldest first", Intent::NextAsk),
+    action("previous-ask", &["N"], LEADS, "", "Previous ask", Intent::PreviousAsk),
+    action("reply", &["r"], LEADS, "reply", "Reply to the ask of the selected lead", Intent::Reply),
+    action("open", &["enter"], &[Roster, Detail], "open", "Open what is selected", Intent::Open),
+    action("back", &["esc"], ANYWHERE, "back", "Back out of one layer; a draft is kept", Intent::Back),
+    action("filter", &["/"], &[Roster, Help], "filter", "Filter the list", Intent::Filter),
+    action(
+        "waiting-only",
+        &["w"],
+        &[Roster],
+        "waiting only",
+        "Only leads that wait, or all",
+        Intent::WaitingOnly,
+    ),
+    action("focus-pane", &["f"], LEADS, "pane", "Focus the lead's pane in Herdr", Intent::FocusPane),
+    action("copy", &["y"], BROWSING, "copy", "Copy what is selected", Intent::Copy),
+    action("up", &["k", "up"], BROWSING, "", "Up", Intent::Up),
+    action("down", &["j", "down"], BROWSING, "", "Down", Intent::Down),
+    action("first", &["g g", "home"], BROWSING, "", "First row", Intent::First),
+    action("last", &["G", "end"], BROWSING, "", "Last row", Intent::Last),
+    action("half-page-up", &["ctrl-u"], BROWSING, "", "Half a page up", Intent::HalfPageUp),
+    action("half-page-down", &["ctrl-d"], BROWSING, "", "Half a page down", Intent::HalfPageDown),
+    action("page-up", &["pageup"], BROWSING, "", "Page up", Intent::PageUp),
+    action("page-down", &["pagedown"], BROWSING, "", "Page down", Intent::PageDown),
+    action("next-pane", &["tab"], BROWSING, "", "Next pane", Intent::NextPane),
+    action("previous-pane", &["shift-tab"], BROWSING, "", "Previous pane", Intent::PreviousPane),
+    action("chief", &["c"], BROWSING, "chief", "Become the Chief, or leave", Intent::ToggleChief),
+    action("diagnostics", &["d"], BROWSING, "", "What was left out, and why", Intent::Diagnostics),
+    action("help", &["?"], BROWSING, "help", "What every key does", Intent::Help),
+    action("quit", &["q"], BROWSING, "quit", "Quit, at the root", Intent::Quit),
+    action("redraw", &["ctrl-l"], ANYWHERE, "", "Draw everything anew", Intent::Redraw),
+    action("suspend", &["ctrl-z"], ANYWHERE, "", "Suspend, back to the shell", Intent::Suspend),
+    action("interrupt", &["ctrl-c"], ANYWHERE, "", "Twice: quit from anywhere", Intent::Interrupt),
+];
+
+/// The action that must stay as it is: the way out when everything else is bound wrongly.
+pub const FIXED: &str = "interrupt";

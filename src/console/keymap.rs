@@ -1,0 +1,591 @@
+//! From keys to intents, after the table in `intent`, remapped by the configuration.
+//!
+//! A key is written as in `j`, `G`, `?`, `space`, `enter`, `f5`, `ctrl-l`, `alt-enter`, `shift-tab`;
+//! a sequence has spaces between its keys, as in `g g`.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+
+use super::intent::{ACTIONS, Action, Context, FIXED, Intent};
+
+/// One key with its modifiers, in the form terminals agree on: a capital letter has no shift.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Key {
+    code: KeyCode,
+    modifiers: KeyModifiers,
+}
+
+/// Keys by name; a space is `space`, since spaces part the keys of a sequence.
+const NAMES: &[(&str, KeyCode)] = &[
+    ("enter", KeyCode::Enter),
+    ("esc", KeyCode::Esc),
+    ("tab", KeyCode::Tab),
+    ("backspace", KeyCode::Backspace),
+    ("space", KeyCode::Char(' ')),
+    ("up", KeyCode::Up),
+    ("down", KeyCode::Down),
+    ("left", KeyCode::Left),
+    ("right", KeyCode::Right),
+    ("home", KeyCode::Home),
+    ("end", KeyCode::End),
+    ("pageup", KeyCode::PageUp),
+    ("pagedown", KeyCode::PageDown),
+    ("insert", KeyCode::Insert),
+    ("delete", KeyCode::Delete),
+];
+
+const MODIFIERS: [(&str, KeyModifiers); 3] =
+    [("ctrl-", KeyModifiers::CONTROL), ("alt-", KeyModifiers::ALT), ("shift-", KeyModifiers::SHIFT)];
+
+impl Key {
+    /// From what the terminal reported; nothing for the release of a key.
+    pub fn from_event(event: KeyEvent) -> Option<Self> {
+        if event.kind == KeyEventKind::Release {
+            return None;
+        }
+        // Caps lock and keypad state are no part of a binding.
+        let known = KeyModifiers::CONTROL | KeyModifiers::ALT | KeyModifiers::SHIFT;
+        Some(Self::new(event.code, event.modifiers & known))
+    }
+
+    fn new(mut code: KeyCode, mut modifiers: KeyModifiers) -> Self {
+        match code {
+            KeyCode::BackTab => {
+                code = KeyCode::Tab;
+                modifiers |= KeyModifiers::SHIFT;
+            }
+            KeyCode::Char(character) if modifiers.contains(KeyModifiers::SHIFT) => {
+                if let (Some(upper), 1) = (character.to_uppercase().next(), character.to_uppercase().count())
+                {
+                    code = KeyCode::Char(upper);
+                }
+                modifiers -= KeyModifiers::SHIFT;
+            }
+            _ => {}
+        }
+        Self { code, modifiers }
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        let mut rest = text;
+        let mut modifiers = KeyModifiers::NONE;
+        while let Some((name, modifier)) =
+            MODIFIERS.iter().find(|(name, _)| rest.len() > name.len() && rest.starts_with(name))
+        {
+            if modifiers.contains(*modifier) {
+                return Err(format!("`{name}` stands twice; write it once"));
+            }
+            modifiers |= *modifier;
+            rest = &rest[name.len()..];
+        }
+        let mut characters = rest.chars();
+        let code = match (characters.next(), characters.next()) {
+            (Some(character), None) if !character.is_control() && !character.is_whitespace() => {
+                if modifiers.contains(KeyModifiers::SHIFT) {
+                    return Err(format!(
+                        "write the character itself instead, as in `{}`",
+                        character.to_uppercase()
+                    ));
+                }
+                KeyCode::Char(character)
+            }
+            _ => match NAMES.iter().find(|(name, _)| *name == rest) {
+                Some((_, code)) => *code,
+                None => match rest.strip_prefix('f').and_then(|number| number.parse().ok()) {
+                    Some(number @ 1..=12) if !rest[1..].starts_with(['+', '0']) => KeyCode::F(number),
+                    _ => {
+                        return Err(format!(
+                            "no such key; write a character, f1 to f12, or one of {}, with ctrl-, alt- or shift- \
+                             before it and spaces between the keys of a sequence",
+                            NAMES.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+                        ));
+                    }
+                },
+            },
+        };
+        if let (KeyCode::Char(character), KeyModifiers::CONTROL) = (code, modifiers) {
+            // A terminal sends the same byte for both.
+            let twin = match character {
+                'i' => Some("tab"),
+                'm' => Some("enter"),
+                '[' => Some("esc"),
+                'h' => Some("backspace"),
+                _ => None,
+            };
+            if let Some(twin) = twin {
+                return Err(format!("terminals send it as `{twin}`; write that, or choose another key"));
+            }
+            if character.is_ascii_uppercase() {
+                return Err(format!(
+                    "write it in lower case, as in `ctrl-{}`",
+                    character.to_ascii_lowercase()
+                ));
+            }
+        }
+        Ok(Self::new(code, modifiers))
+    }
+
+    /// Whether it types a character.
+    fn is_text(self) -> bool {
+        matches!(self.code, KeyCode::Char(_))
+            && !self.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT)
+    }
+}
+
+impl fmt::Display for Key {
+    /// As the configuration writes it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (name, modifier) in MODIFIERS {
+            if self.modifiers.contains(modifier) {
+                f.write_str(name)?;
+            }
+        }
+        match self.code {
+            KeyCode::F(number) => write!(f, "f{number}"),
+            code => match NAMES.iter().find(|(_, known)| *known == code) {
+                Some((name, _)) => f.write_str(name),
+                None => write!(f, "{code}"),
+            },
+        }
+    }
+}
+
+/// Why the configured keys can't be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum KeymapError {
+    /// No action has this name.
+    #[error("keys.{}: no such action; the actions are {}", .name.escape_debug(), action_names())]
+    UnknownAction {
+        /// The name found.
+        name: String,
+    },
+    /// The action's keys can't be changed.
+    #[error("keys.{name}: it keeps its key, so that there is always a way out; remove the line")]
+    Fixed {
+        /// The action.
+        name: &'static str,
+    },
+    /// A key is not written as one.
+    #[error("keys.{name}: `{}`: {why}", .key.escape_debug())]
+    BadKey {
+        /// The action.
+        name: &'static str,
+        /// The key as it stands.
+        key: String,
+        /// What is wrong, and what to write.
+        why: String,
+    },
+    /// Two actions share a key, or one's key begins the other's sequence.
+    #[error("keys.{name}: `{key}` collides with `{other_key}` of `{other}` ({}); give one of them another key", .context.title())]
+    Conflict {
+        /// The action.
+        name: &'static str,
+        /// Its key.
+        key: String,
+        /// The other action.
+        other: &'static str,
+        /// The other's key.
+        other_key: String,
+        /// Where both are in use.
+        context: Context,
+    },
+}
+
+fn action_names() -> String {
+    ACTIONS.iter().map(|action| action.name).collect::<Vec<_>>().join(", ")
+}
+
+struct Binding {
+    action: &'static Action,
+    sequences: Vec<Vec<Key>>,
+}
+
+/// The keys in use.
+pub struct Keymap {
+    bindings: Vec<Binding>,
+}
+
+/// What a key press came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pressed {
+    /// This is wanted.
+    Intent(Intent),
+    /// A sequence has begun.
+    Pending,
+    /// Nothing is bound to it here; a text field takes it as text.
+    Unbound,
+}
+
+/// The keys of a sequence pressed so far. It belongs to the loop; a change of context empties it.
+#[derive(Debug, Default)]
+pub struct Sequence {
+    keys: Vec<Key>,
+    context: Option<Context>,
+}
+
+impl Sequence {
+    /// What has been pressed of a sequence, for the footer.
+    pub fn shown(&self) -> Option<String> {
+        (!self.keys.is_empty()).then(|| show(&self.keys))
+    }
+}
+
+/// One line of the help.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HelpLine {
+    /// All its keys, as the configuration writes them.
+    pub keys: Vec<String>,
+    /// The action's name in the configuration.
+    pub name: &'static str,
+    /// What it does.
+    pub help: &'static str,
+}
+
+impl Keymap {
+    /// The default keys with those of `configured` (action name → its keys) in place of an
+    /// action's own; no keys at all make it unreachable. Every mistake is reported, not the first
+    /// alone.
+    pub fn new(configured: &BTreeMap<String, Vec<String>>) -> Result<Self, Vec<KeymapError>> {
+        let mut errors = Vec::new();
+        for name in configured.keys() {
+            match ACTIONS.iter().find(|action| action.name == name) {
+                None => errors.push(KeymapError::UnknownAction { name: name.clone() }),
+                Some(action) if action.name == FIXED => errors.push(KeymapError::Fixed { name: action.name }),
+                Some(_) => {}
+            }
+        }
+        let mut bindings = Vec::new();
+        for action in ACTIONS {
+            let keys: Vec<&str> = match configured.get(action.name).filter(|_| action.name != FIXED) {
+                Some(keys) => keys.iter().map(String::as_str).collect(),
+                None => action.keys.to_vec(),
+            };
+            let mut sequences: Vec<Vec<Key>> = Vec::new();
+            for text in keys {
+                match parse_sequence(text, action) {
+                    Ok(sequence) if !sequences.contains(&sequence) => sequences.push(sequence),
+                    Ok(_) => {}
+                    Err(why) => {
+                        errors.push(KeymapError::BadKey { name: action.name, key: text.to_owned(), why });
+                    }
+                }
+            }
+            bindings.push(Binding { action, sequences });
+        }
+        let map = Self { bindings };
+        map.find_conflicts(&mut errors);
+        if errors.is_empty() { Ok(map) } else { Err(errors) }
+    }
+
+    fn find_conflicts(&self, errors: &mut Vec<KeymapError>) {
+        for (at, binding) in self.bindings.iter().enumerate() {
+            for other in &self.bindings[..at] {
+                let Some(context) = Context::ALL
+                    .into_iter()
+                    .find(|context| context.is_in(binding.action.scope) && context.is_in(other.action.scope))
+                else {
+                    continue;
+                };
+                for key in &binding.sequences {
+                    for other_key in &other.sequences {
+                        if key.starts_with(other_key) || other_key.starts_with(key) {
+                            errors.push(KeymapError::Conflict {
+                                name: binding.action.name,
+                                key: show(key),
+                                other: other.action.name,
+                                other_key: show(other_key),
+                                context,
+                            });
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// What `event` means in `context`, after the keys in `sequence`. A key that does not continue
+    /// a sequence counts on its own.
+    pub fn press(&self, context: Context, sequence: &mut Sequence, event: KeyEvent) -> Pressed {
+        let Some(key) = Key::from_event(event) else { return Pressed::Unbound };
+        if sequence.context.replace(context) != Some(context) {
+            sequence.keys.clear();
+        }
+        sequence.keys.push(key);
+        let found = self.find(context, &sequence.keys);
+        let found = match found {
+            Pressed::Unbound if sequence.keys.len() > 1 => {
+                sequence.keys = vec![key];
+                self.find(context, &sequence.keys)
+            }
+            found => found,
+        };
+        if found != Pressed::Pending {
+            sequence.keys.clear();
+        }
+        found
+    }
+
+    fn find(&self, context: Context, keys: &[Key]) -> Pressed {
+        let mut found = Pressed::Unbound;
+        for binding in self.bindings.iter().filter(|binding| context.is_in(binding.action.scope)) {
+            for sequence in &binding.sequences {
+                if sequence == keys {
+                    return Pressed::Intent(binding.action.intent);
+                }
+                if sequence.starts_with(keys) {
+                    found = Pressed::Pending;
+                }
+            }
+        }
+        found
+    }
+
+    /// The keys of an intent, for hints in views.
+    pub fn keys_of(&self, intent: Intent) -> Vec<String> {
+        let binding = self.bindings.iter().find(|binding| binding.action.intent == intent);
+        binding.map(|binding| binding.sequences.iter().map(|keys| show(keys)).collect()).unwrap_or_default()
+    }
+
+    /// The footer of a context: first key and label, the most useful first.
+    pub fn footer(&self, context: Context) -> Vec<(String, &'static str)> {
+        self.bindings
+            .iter()
+            .filter(|binding| context.is_in(binding.action.scope) && !binding.action.label.is_empty())
+            .filter_map(|binding| Some((show(binding.sequences.first()?), binding.action.label)))
+            .collect()
+    }
+
+    /// The help: every action once, under the first of its contexts.
+    pub fn help(&self) -> Vec<(Context, Vec<HelpLine>)> {
+        let lines = |context: Context| {
+            self.bindings
+                .iter()
+                .filter(|binding| binding.action.scope.first() == Some(&context))
+                .map(|binding| HelpLine {
+                    keys: binding.sequences.iter().map(|keys| show(keys)).collect(),
+                    name: binding.action.name,
+                    help: binding.action.help,
+                })
+                .collect::<Vec<_>>()
+        };
+        Context::ALL
+            .into_iter()
+            .map(|context| (context, lines(context)))
+            .filter(|(_, lines)| !lines.is_empty())
+            .collect()
+    }
+}
+
+impl fmt::Debug for Keymap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let keys = |binding: &Binding| binding.sequences.iter().map(|keys| show(keys)).collect::<Vec<_>>();
+        f.debug_map()
+            .entries(self.bindings.iter().map(|binding| (binding.action.name, keys(binding))))
+            .finish()
+    }
+}
+
+fn parse_sequence(text: &str, action: &Action) -> Result<Vec<Key>, String> {
+    let keys =
+        text.split(' ').filter(|key| !key.is_empty()).map(Key::parse).collect::<Result<Vec<_>, _>>()?;
+    let Some(first) = keys.first() else {
+        return Err("no key; write one, or `[]` for no key at all".to_owned());
+    };
+    let in_text = action.scope.iter().any(|context| context.takes_text());
+    if in_text && (first.is_text() || keys.len() > 1) {
+        return Err(
+            "it also works in a text field, where this is text; take a key with ctrl- or alt-".to_owned()
+        );
+    }
+    Ok(keys)
+}
+
+fn show(keys: &[Key]) -> String {
+    keys.iter().map(Key::to_string).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    fn configured(pairs: &[(&str, &[&str])]) -> BTreeMap<String, Vec<String>> {
+        pairs
+            .iter()
+            .map(|(name, keys)| ((*name).to_owned(), keys.iter().map(|key| (*key).to_owned()).collect()))
+            .collect()
+    }
+
+    fn default() -> Keymap {
+        Keymap::new(&BTreeMap::new()).unwrap()
+    }
+
+    fn event(text: &str) -> KeyEvent {
+        let key = Key::parse(text).unwrap();
+        KeyEvent::new(key.code, key.modifiers)
+    }
+
+    fn press(map: &Keymap, context: Context, text: &str) -> Pressed {
+        map.press(context, &mut Sequence::default(), event(text))
+    }
+
+    fn errors(pairs: &[(&str, &[&str])]) -> Vec<String> {
+        Keymap::new(&configured(pairs)).unwrap_err().iter().map(KeymapError::to_string).collect()
+    }
+
+    #[test]
+    fn the_table_has_no_conflicts_and_says_everything_once() {
+        default();
+        let names: HashSet<_> = ACTIONS.iter().map(|action| action.name).collect();
+        let intents: HashSet<_> = ACTIONS.iter().map(|action| action.intent).collect();
+        assert_eq!((names.len(), intents.len()), (ACTIONS.len(), ACTIONS.len()));
+        let help = default().help();
+        assert_eq!(help.iter().map(|(_, lines)| lines.len()).sum::<usize>(), ACTIONS.len());
+        for action in ACTIONS {
+            assert!(!action.help.is_empty() && !action.keys.is_empty(), "{}", action.name);
+            for key in action.keys {
+                let keys = parse_sequence(key, action).unwrap();
+                assert_eq!(show(&keys), *key, "keys are shown as they are written");
+            }
+        }
+    }
+
+    #[test]
+    fn every_key_of_the_table_asks_for_its_intent_where_it_should() {
+        let map = default();
+        for action in ACTIONS {
+            for context in Context::ALL {
+                for keys in action.keys {
+                    let mut sequence = Sequence::default();
+                    let last =
+                        keys.split(' ').map(|key| map.press(context, &mut sequence, event(key))).last();
+                    let meant = last == Some(Pressed::Intent(action.intent));
+                    assert_eq!(meant, context.is_in(action.scope), "{keys} in {context:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn no_character_is_a_key_in_a_text_field() {
+        let map = default();
+        for context in [Context::Composer, Context::Filter] {
+            for character in ' '..='~' {
+                let typed = KeyEvent::new(KeyCode::Char(character), KeyModifiers::NONE);
+                let pressed = map.press(context, &mut Sequence::default(), typed);
+                assert_eq!(pressed, Pressed::Unbound, "{character}");
+            }
+        }
+        assert_eq!(press(&map, Context::Confirm, "n"), Pressed::Intent(Intent::No));
+        assert_eq!(press(&map, Context::Confirm, "q"), Pressed::Unbound);
+        assert_eq!(press(&map, Context::Composer, "shift-enter"), Pressed::Intent(Intent::Newline));
+    }
+
+    #[test]
+    fn a_sequence_waits_for_its_end_and_lets_go_of_a_wrong_one() {
+        let map = default();
+        let mut sequence = Sequence::default();
+        let mut keys = |context, text| map.press(context, &mut sequence, event(text));
+        assert_eq!(keys(Context::Roster, "g"), Pressed::Pending);
+        assert_eq!(keys(Context::Roster, "g"), Pressed::Intent(Intent::First));
+        assert_eq!(keys(Context::Roster, "g"), Pressed::Pending);
+        assert_eq!(keys(Context::Roster, "j"), Pressed::Intent(Intent::Down));
+        assert_eq!(keys(Context::Roster, "g"), Pressed::Pending);
+        assert_eq!(keys(Context::Detail, "g"), Pressed::Pending, "another context starts anew");
+        assert_eq!(sequence.shown().as_deref(), Some("g"));
+        let released = KeyEvent { kind: KeyEventKind::Release, ..event("j") };
+        assert_eq!(map.press(Context::Roster, &mut sequence, released), Pressed::Unbound);
+    }
+
+    #[test]
+    fn terminals_may_report_shift_or_not() {
+        let map = default();
+        for (code, modifiers) in [
+            (KeyCode::Char('G'), KeyModifiers::NONE),
+            (KeyCode::Char('G'), KeyModifiers::SHIFT),
+            (KeyCode::Char('g'), KeyModifiers::SHIFT),
+        ] {
+            let pressed = map.press(Context::Help, &mut Sequence::default(), KeyEvent::new(code, modifiers));
+            assert_eq!(pressed, Pressed::Intent(Intent::Last));
+        }
+        for (code, modifiers) in
+            [(KeyCode::BackTab, KeyModifiers::SHIFT), (KeyCode::Tab, KeyModifiers::SHIFT)]
+        {
+            let pressed = map.press(Context::Help, &mut Sequence::default(), KeyEvent::new(code, modifiers));
+            assert_eq!(pressed, Pressed::Intent(Intent::PreviousPane));
+        }
+        let question = KeyEvent::new(KeyCode::Char('?'), KeyModifiers::SHIFT);
+        assert_eq!(
+            map.press(Context::Roster, &mut Sequence::default(), question),
+            Pressed::Intent(Intent::Help)
+        );
+    }
+
+    #[test]
+    fn configured_keys_replace_the_default_ones_everywhere() {
+        let map =
+            Keymap::new(&configured(&[("down", &["ctrl-n", "s"]), ("quit", &[]), ("first", &["space g"])]))
+                .unwrap();
+        assert_eq!(press(&map, Context::Roster, "s"), Pressed::Intent(Intent::Down));
+        assert_eq!(press(&map, Context::Roster, "j"), Pressed::Unbound);
+        assert_eq!(press(&map, Context::Roster, "q"), Pressed::Unbound);
+        assert_eq!(press(&map, Context::Roster, "space"), Pressed::Pending);
+        assert_eq!(map.keys_of(Intent::Down), ["ctrl-n", "s"]);
+        assert!(!map.footer(Context::Roster).iter().any(|(_, label)| *label == "quit"));
+        let lines: Vec<_> = map.help().into_iter().flat_map(|(_, lines)| lines).collect();
+        assert!(lines.iter().any(|line| line.name == "quit" && line.keys.is_empty()));
+        assert!(lines.iter().any(|line| line.name == "first" && line.keys == ["space g"]));
+    }
+
+    #[test]
+    fn mistakes_name_the_key_and_what_to_do() {
+        let unknown = errors(&[("replly", &["x"])]);
+        assert!(unknown[0].starts_with("keys.replly: no such action; the actions are send,"), "{unknown:?}");
+        let cases: &[(&str, &str, &str)] = &[
+            ("down", "dwn", "keys.down: `dwn`: no such key; write a character, f1 to f12, or one of enter,"),
+            ("down", "", "keys.down: ``: no key; write one"),
+            ("down", "shift-j", "write the character itself instead, as in `J`"),
+            ("down", "ctrl-i", "terminals send it as `tab`"),
+            ("down", "ctrl-J", "write it in lower case, as in `ctrl-j`"),
+            ("down", "ctrl-ctrl-x", "`ctrl-` stands twice"),
+            ("down", "f13", "no such key"),
+            ("down", "f01", "no such key"),
+            ("down", "\u{1b}", "keys.down: `\\u{1b}`: no such key"),
+            ("send", "x", "keys.send: `x`: it also works in a text field"),
+            ("back", "ctrl-x ctrl-y", "it also works in a text field"),
+            ("interrupt", "ctrl-g", "keys.interrupt: it keeps its key"),
+        ];
+        for (name, key, expected) in cases {
+            let errors = errors(&[(name, &[key])]);
+            assert!(errors.len() == 1 && errors[0].contains(expected), "{errors:?}");
+        }
+        assert_eq!(errors(&[("down", &["zz", "yy"]), ("nope", &[])]).len(), 3);
+    }
+
+    #[test]
+    fn conflicts_are_found_within_a_context_only() {
+        let same = errors(&[("down", &["c"])]);
+        assert_eq!(
+            same,
+            ["keys.chief: `c` collides with `c` of `down` (Everywhere); give one of them another key"]
+        );
+        let begins = errors(&[("down", &["g"])]);
+        assert!(begins[0].contains("`g g` collides with `g` of `down`"), "{begins:?}");
+        let inherited = errors(&[("waiting-only", &["q"])]);
+        assert!(inherited[0].contains("`q` of `waiting-only` (Leads)"), "{inherited:?}");
+        assert!(Keymap::new(&configured(&[("yes", &["q"])])).is_ok(), "a question has only its own keys");
+        assert!(errors(&[("yes", &["ctrl-z"])])[0].contains("(Question)"));
+    }
+
+    #[test]
+    fn the_footer_is_made_from_the_table() {
+        let footer = default().footer(Context::Composer);
+        let expected = [("enter", "send"), ("ctrl-j", "new line"), ("esc", "back")];
+        assert_eq!(footer, expected.map(|(key, label)| (key.to_owned(), label)));
+        let roster = default().footer(Context::Roster);
+        assert_eq!(roster[0], ("n".to_owned(), "next ask"));
+    }
+}
