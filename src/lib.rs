@@ -6,6 +6,7 @@ pub mod chief;
 pub mod cli;
 pub mod console;
 pub mod contract;
+pub mod demo;
 pub mod disk;
 pub mod fact;
 pub mod herd;
