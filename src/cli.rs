@@ -235,9 +235,12 @@ impl Invocation {
             Some(Verb::Roster { evidence }) => captured(evidence, &mut out),
             Some(Verb::Reply(arguments)) => reply::run(&self.places()?, arguments, &mut out),
             Some(Verb::Check(arguments)) => check::run(arguments, &mut out),
-            Some(Verb::Doctor) => {
-                doctor::run(&self.places()?, !self.0.globals.no_register, &Environment::of_process(), &mut out)
-            }
+            Some(Verb::Doctor) => doctor::run(
+                &self.places()?,
+                !self.0.globals.no_register,
+                &Environment::of_process(),
+                &mut out,
+            ),
             Some(Verb::Completions { shell }) => {
                 let mut text = Vec::new();
                 clap_complete::generate(*shell, &mut CommandLine::command(), "headman", &mut text);
@@ -324,7 +327,11 @@ fn captured(evidence: &std::path::Path, out: &mut Out) -> Result<Exit, Failure> 
         let (why, hint) = text.rsplit_once(". ").unwrap_or((&text, "Give one JSON object, as captured"));
         Failure::new(Exit::No, "evidence", format!("can't project the evidence: {why}"), hint)
     })?;
-    if out.is_json() { out.json(&text)? } else { out.text(&text)? }
+    if out.is_json() {
+        out.json(&text)?
+    } else {
+        out.text(&text)?
+    }
     Ok(Exit::Done)
 }
 
@@ -364,7 +371,7 @@ fn configured(places: &Places) -> Result<Config, Failure> {
 }
 
 /// The socket to use.
-fn located<'a>(places: &'a Places, what: &str) -> Result<Located, Failure> {
+fn located(places: &Places, what: &str) -> Result<Located, Failure> {
     places.socket.clone().map_err(|error| {
         let text = error.to_string();
         let (why, hint) = text.rsplit_once(". ").unwrap_or((&text, "Use --socket"));

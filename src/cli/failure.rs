@@ -45,12 +45,7 @@ pub struct Failure {
 
 impl Failure {
     /// A failure of the kind `code`.
-    pub fn new(
-        exit: Exit,
-        code: &'static str,
-        message: impl Into<String>,
-        hint: impl Into<String>,
-    ) -> Self {
+    pub fn new(exit: Exit, code: &'static str, message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self { exit, code, message: message.into(), hint: hint.into() }
     }
 

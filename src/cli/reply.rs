@@ -173,12 +173,8 @@ async fn send(
     let runtime = places.agent_dir.runtime(&socket.path);
     let state = StateDir::open(&places.state_dir, &socket.path).map_err(|error| disk_failed(&error))?;
     let identity = state.identity().map_err(|error| disk_failed(&error))?;
-    let office = Arc::new(Office::new(
-        places.agent_dir.clone(),
-        runtime.clone(),
-        identity.session(),
-        Instant::now(),
-    ));
+    let office =
+        Arc::new(Office::new(places.agent_dir.clone(), runtime.clone(), identity.session(), Instant::now()));
     // Before anything is voided for it: the send itself looks again.
     let roster = office.roster(&snapshot).map_err(|error| disk_failed(&error))?;
     let not_found = |message: String| {
@@ -193,7 +189,9 @@ async fn send(
     })?;
     match &found.pending_ask {
         Some(pending) if pending.ask == ask => {}
-        Some(pending) => return Err(not_found(format!("that lead asks something else now, {}", pending.ask))),
+        Some(pending) => {
+            return Err(not_found(format!("that lead asks something else now, {}", pending.ask)));
+        }
         None => return Err(not_found("that ask is not pending; it was answered or withdrawn".to_owned())),
     }
     let instance = found.instance;
@@ -307,11 +305,12 @@ impl Desk<'_> {
 
 fn tell(sent: &Sent, out: &mut Out) -> Result<(), Failure> {
     if out.is_json() {
+        let fate = if sent.fate == Fate::Unknown { "unknown" } else { sent.fate.as_str() };
         let object = ObjectWriter::new()
             .string("id", &sent.id.to_string().into())
             .string("session", sent.lead.as_untrusted())
             .optional("ask_id", sent.ask.map(|ask| ask.to_string().into()).as_ref())
-            .string("fate", &sent.fate.as_str().into())
+            .string("fate", &fate.into())
             .finish();
         return out.json(&String::from_utf8_lossy(&object));
     }
