@@ -3,6 +3,11 @@
 // Helpers of tests are tests, which the lints' own exceptions for tests don't see.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
+mod cli;
+mod cli_check;
+mod cli_doctor;
+mod cli_herd;
+mod cli_support;
 mod golden_records;
 mod golden_trees;
 mod herd_properties;
