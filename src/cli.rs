@@ -2,6 +2,7 @@
 
 pub mod check;
 pub mod console;
+pub mod demo;
 pub mod doctor;
 pub mod failure;
 pub mod input;
@@ -70,7 +71,7 @@ struct Globals {
 #[derive(Debug, Subcommand)]
 enum Verb {
     /// A simulated herd, and the console on it
-    Demo(DemoArguments),
+    Demo(demo::Arguments),
     /// The leads, and what was left out
     List,
     /// The projection of captured evidence
@@ -93,45 +94,7 @@ enum Verb {
     /// The manual page
     Man,
     #[command(hide = true)]
-    DemoLead(DemoLeadArguments),
-}
-
-/// What `demo` is asked.
-#[derive(Debug, Clone, Args)]
-pub struct DemoArguments {
-    /// Prints the environment to use and serves until interrupted
-    #[arg(long, conflicts_with = "command")]
-    pub serve: bool,
-    /// Where the herd lives [default: a temporary directory]
-    #[arg(long, value_name = "DIR")]
-    pub dir: Option<PathBuf>,
-    /// How fast the script runs; 0: it stands still
-    #[arg(long, value_name = "X", default_value = "1", value_parser = speed)]
-    pub speed: f64,
-    /// How many leads there are
-    #[arg(long, value_name = "N", default_value = "7")]
-    pub leads: usize,
-    /// What chance is drawn from
-    #[arg(long, value_name = "S", default_value = "1")]
-    pub seed: u64,
-    /// Runs this in the herd's environment in place of the console, and ends with it
-    #[arg(last = true, value_name = "COMMAND")]
-    pub command: Vec<OsString>,
-}
-
-/// What one simulated lead is started with, by `demo` itself.
-#[derive(Debug, Clone, Args)]
-pub struct DemoLeadArguments {
-    /// Handed on as they are.
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-    pub arguments: Vec<OsString>,
-}
-
-fn speed(text: &str) -> Result<f64, String> {
-    match text.parse() {
-        Ok(speed) if f64::is_finite(speed) && speed >= 0.0 => Ok(speed),
-        _ => Err("a number from 0 on is needed".to_owned()),
-    }
+    DemoLead,
 }
 
 /// A length of time as `30s`, `500ms` or `2m`; a bare number is seconds.
@@ -214,11 +177,11 @@ impl Invocation {
             }
             Some(Verb::Demo(arguments)) => {
                 drop(out);
-                demo(arguments)
+                demo::run(arguments)
             }
-            Some(Verb::DemoLead(arguments)) => {
+            Some(Verb::DemoLead) => {
                 drop(out);
-                demo_lead(arguments)
+                Ok(Exit::Code(crate::demo::lead::run()))
             }
             Some(Verb::List) => list::run(&self.places()?, &mut out),
             Some(Verb::Roster { evidence }) => captured(evidence, &mut out),
@@ -256,34 +219,6 @@ impl Invocation {
             Failure::new(Exit::Usage, "no_home", format!("can't start: {error}"), format!("Give {}", error.0))
         })
     }
-}
-
-/// The simulated herd. Its own module replaces this body.
-///
-/// # Errors
-/// [`Failure`] where it can't start.
-pub fn demo(arguments: &DemoArguments) -> Result<Exit, Failure> {
-    let _ = arguments;
-    Err(Failure::new(
-        Exit::Unavailable,
-        "not_built_in",
-        "can't start the demo: this build has none",
-        "Use `headman roster --evidence FILE` on captured evidence meanwhile",
-    ))
-}
-
-/// One simulated lead. Its own module replaces this body.
-///
-/// # Errors
-/// [`Failure`] where it can't start.
-pub fn demo_lead(arguments: &DemoLeadArguments) -> Result<Exit, Failure> {
-    let _ = arguments;
-    Err(Failure::new(
-        Exit::Unavailable,
-        "not_built_in",
-        "can't start a simulated lead: this build has none",
-        "It is started by `headman demo`",
-    ))
 }
 
 fn captured(evidence: &std::path::Path, out: &mut Out) -> Result<Exit, Failure> {

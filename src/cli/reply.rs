@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Notify, mpsc, oneshot};
 
 use super::failure::{Exit, Failure};
@@ -196,6 +197,8 @@ async fn send(
     }
     let instance = found.instance;
 
+    // From here on an interruption gives the lease back first.
+    let signals = Signals::new().map_err(|error| disk_failed(&error))?;
     tell_voided(&runtime);
     let (facts, mut receiver) = fact::channel();
     let (requests, queue) = mpsc::channel(8);
@@ -213,7 +216,7 @@ async fn send(
         },
         queue,
     ));
-    let mut desk = Desk { requests, receiver: &mut receiver, lease: None, sent: None };
+    let mut desk = Desk { requests, receiver: &mut receiver, signals, lease: None, sent: None };
     let result = desk.exchange(Reply { lead, instance, ask, lease: ask, text }, wait).await;
     // Resuming as Chief at the next start is for those who were Chief before.
     if identity.role == Role::Lead && desk.lease.is_some() {
@@ -232,6 +235,7 @@ async fn send(
 struct Desk<'a> {
     requests: mpsc::Sender<Request>,
     receiver: &'a mut FactReceiver,
+    signals: Signals,
     lease: Option<Uuid>,
     sent: Option<Sent>,
 }
@@ -250,11 +254,14 @@ impl Desk<'_> {
             Failure::new(Exit::No, "refused", message, "See `headman list`, then try again")
         };
         self.ask(|ticket| Request::Reply { ticket, reply }, 2).await?.map_err(refused)?;
+        // Apart, so that both can be waited for at once.
+        let mut signals = std::mem::take(&mut self.signals);
         let interrupted = tokio::select! {
             () = self.settled() => false,
             () = tokio::time::sleep(wait) => false,
-            _ = tokio::signal::ctrl_c() => true,
+            () = signals.any() => true,
         };
+        self.signals = signals;
         let sent = self.sent.clone().ok_or_else(|| refused("it is not known what was sent".to_owned()))?;
         Ok((sent, interrupted))
     }
@@ -303,13 +310,34 @@ impl Desk<'_> {
     }
 }
 
+/// The signals that end us.
+#[derive(Default)]
+struct Signals(Vec<Signal>);
+
+impl Signals {
+    fn new() -> std::io::Result<Self> {
+        let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
+        kinds.into_iter().map(signal).collect::<std::io::Result<_>>().map(Self)
+    }
+
+    /// Waits for one of them.
+    async fn any(&mut self) {
+        std::future::poll_fn(|context| {
+            let ready = self.0.iter_mut().any(|signal| signal.poll_recv(context).is_ready());
+            if ready { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+        })
+        .await;
+    }
+}
+
 fn tell(sent: &Sent, out: &mut Out) -> Result<(), Failure> {
     if out.is_json() {
+        let fate = if sent.fate == Fate::Unknown { "unknown" } else { sent.fate.as_str() };
         let object = ObjectWriter::new()
             .string("id", &sent.id.to_string().into())
             .string("session", sent.lead.as_untrusted())
             .optional("ask_id", sent.ask.map(|ask| ask.to_string().into()).as_ref())
-            .string("fate", &sent.fate.as_str().into())
+            .string("fate", &fate.into())
             .finish();
         return out.json(&String::from_utf8_lossy(&object));
     }

@@ -7,9 +7,11 @@ use std::path::{Path, PathBuf};
 use crate::disk::AgentDir;
 use crate::herdr::locate::{self, Located, NotLocated};
 
+type Variable<'a> = Box<dyn Fn(&str) -> Option<OsString> + 'a>;
+
 /// The environment, as a function, and the home directory.
 pub struct Environment<'a> {
-    var: Box<dyn Fn(&str) -> Option<OsString> + 'a>,
+    var: Variable<'a>,
     home: Option<PathBuf>,
 }
 

@@ -161,6 +161,11 @@ impl Runtime {
         self.peer_records().join(format!("{}.json.lock", session.hash()))
     }
 
+    /// The peer inbox in the directory `hash`, of a session that may not be known.
+    pub fn peer_inbox_of_hash(&self, hash: &str) -> InboxDir {
+        InboxDir(self.peers.join("inbox").join(hash))
+    }
+
     /// What `session` is sent by its peers.
     pub fn peer_inbox(&self, session: &SessionId) -> InboxDir {
         InboxDir(self.peers.join("inbox").join(session.hash()))

@@ -4,6 +4,11 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 mod chief_service;
+mod cli;
+mod cli_check;
+mod cli_doctor;
+mod cli_herd;
+mod cli_support;
 mod golden;
 mod golden_records;
 mod golden_trees;

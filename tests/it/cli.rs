@@ -1,0 +1,210 @@
+//! The command line itself: usage, configuration, output, logs, and verbs that need no Herdr.
+
+use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Stdio;
+
+use headman::contract::json::{Document, Json};
+use serde_json::Value;
+
+use crate::cli_support::{Place, until};
+
+#[test]
+fn a_wrong_command_line_ends_with_two_and_says_what_to_do() {
+    let place = Place::new();
+    let id = "aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee";
+    for arguments in [
+        &["--frob"][..],
+        &["frob"],
+        &["check", "--as", "lead"],
+        &["check", "--as", "frob", "-"],
+        &["roster"],
+        &["reply", "s", "no-uuid", "text"],
+        &["reply", "", id, "text"],
+        &["reply", "s", id, "  "],
+        &["reply", "s", id, "text", "--wait", "soon"],
+        &["demo", "--speed", "-1"],
+        &["demo", "--serve", "--", "ls"],
+        &["completions", "frob"],
+        &["list", "\u{1b}]0;x\u{7}\u{202e}"],
+    ] {
+        let ran = place.run(arguments);
+        assert_eq!(ran.code, 2, "{arguments:?}: {}", ran.stderr);
+        assert_eq!(ran.stdout, "", "{arguments:?}");
+        assert!(ran.stderr.starts_with("headman: can't "), "{arguments:?}: {}", ran.stderr);
+        assert!(ran.stderr.contains(". "), "no next step: {}", ran.stderr);
+        assert_eq!(ran.stderr.matches('\n').count(), 1, "{}", ran.stderr);
+        ran.assert_harmless();
+
+        let with_json = [&["--json"], arguments].concat();
+        let ran = place.run(&with_json);
+        assert_eq!(ran.code, 2, "{arguments:?}");
+        let error = &ran.json()["error"];
+        let keys: Vec<&String> = error.as_object().unwrap().keys().collect();
+        assert_eq!(keys, ["code", "hint", "message"]);
+        assert_eq!(error["code"], "usage");
+        assert!(ran.stderr.starts_with("headman: "), "stderr stays for people: {}", ran.stderr);
+        ran.assert_harmless();
+    }
+}
+
+#[test]
+fn help_version_completions_and_manual_go_to_stdout() {
+    let place = Place::new();
+    for (arguments, holds) in [
+        (&["--help"][..], "doctor"),
+        (&["help", "reply"], "--take-lease"),
+        (&["--version"], env!("CARGO_PKG_VERSION")),
+        (&["completions", "bash"], "_headman()"),
+        (&["completions", "zsh"], "#compdef headman"),
+        (&["completions", "fish"], "complete -c headman"),
+        (&["man"], ".TH headman 1"),
+    ] {
+        let ran = place.run(arguments);
+        assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{arguments:?}");
+        assert!(ran.stdout.contains(holds), "{arguments:?}: {}", ran.stdout);
+    }
+    let help = place.run(&["--help"]).stdout;
+    assert!(!help.contains("demo-lead"), "hidden: {help}");
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_it_quietly() {
+    let place = Place::new();
+    let mut child = place.start(&["completions", "bash"]);
+    drop(child.stdout.take());
+    let mut stderr = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+    assert_eq!(stderr, "");
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn output_that_can_not_be_written_is_a_failure() {
+    let place = Place::new();
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let ran = place.command(&["man"]).stdout(Stdio::from(full)).output().unwrap();
+    assert_eq!(ran.status.code(), Some(4));
+    assert!(String::from_utf8_lossy(&ran.stderr).starts_with("headman: can't write the answer: "));
+}
+
+#[test]
+fn a_wrong_configuration_is_told_with_file_line_and_key() {
+    let place = Place::new();
+    let config = place.path("c.toml");
+    std::fs::write(&config, "theme = \"dusk\"\nregistr = true\n").unwrap();
+    let ran = place.run(&["--config", config.to_str().unwrap(), "--json"]);
+    assert_eq!(ran.code, 2);
+    assert_eq!(ran.json()["error"]["code"], "configuration");
+    assert!(ran.stderr.contains("c.toml, line 2, `registr`: unknown field"), "{}", ran.stderr);
+
+    // A file that was named has to be there; the one that is looked for need not.
+    let ran = place.run(&["--config", "gone.toml"]);
+    assert_eq!(ran.code, 2);
+    assert!(ran.stderr.contains("gone.toml is not there"), "{}", ran.stderr);
+    assert_ne!(place.run(&[]).code, 2);
+
+    let in_home = place.path("home/.config/headman");
+    std::fs::create_dir_all(&in_home).unwrap();
+    std::fs::write(in_home.join("config.toml"), "glyphs = 1\n").unwrap();
+    let ran = place.run(&[]);
+    assert_eq!(ran.code, 2);
+    assert!(ran.stderr.contains("line 1, `glyphs`: "), "{}", ran.stderr);
+    // What needs none is not kept from working by it.
+    assert_eq!(place.run_with(&["check", "--as", "role", "-"], b"{}").code, 1);
+}
+
+#[test]
+fn without_a_home_directory_what_is_missing_is_named() {
+    let place = Place::new();
+    let mut command = place.command(&["list"]);
+    command.env("HOME", "relative").env("XDG_CONFIG_HOME", "also/relative");
+    let ran = command.output().unwrap();
+    // Whether the user database knows a home or not: never below the working directory.
+    assert_ne!(ran.status.code(), Some(0));
+    assert!(!place.path("relative").exists());
+    assert!(!place.path("also").exists());
+}
+
+#[test]
+fn a_log_is_private_and_never_through_a_link() {
+    let place = Place::new();
+    let log = place.path("headman.log");
+    std::fs::write(&log, "").unwrap();
+    crate::cli_support::chmod(&log, 0o644);
+    let ran = place.run_with(&["--log", log.to_str().unwrap(), "check", "--as", "role", "-"], b"{}");
+    assert_eq!(ran.code, 1, "{}", ran.stderr);
+    assert_eq!(std::fs::metadata(&log).unwrap().permissions().mode() & 0o7777, 0o600);
+
+    let target = place.path("target");
+    std::fs::write(&target, "x").unwrap();
+    std::os::unix::fs::symlink(&target, place.path("link")).unwrap();
+    let ran = place.run(&["--log", "link", "man"]);
+    assert_eq!(ran.code, 4, "{}", ran.stderr);
+    assert_eq!(std::fs::read(&target).unwrap(), b"x");
+}
+
+#[test]
+fn in_a_herdr_pane_the_console_executes_itself_at_most_once() {
+    let mut place = Place::new();
+    for (name, value) in [
+        ("HERDR_ENV", "1"),
+        ("HERDR_PANE_ID", "w1:p1"),
+        ("HERDR_TAB_ID", "w1:t1"),
+        ("HERDR_WORKSPACE_ID", "w1"),
+        ("HERDR_SOCKET_PATH", "/nonexistent/herdr.sock"),
+    ] {
+        place.set(name, value);
+    }
+    let mut child = place.start(&[]);
+    // A loop would never end, nor tell anything.
+    until("the end", || child.try_wait().unwrap().is_some());
+    // Other verbs are not executed again: they answer as ever.
+    assert_eq!(place.run_with(&["check", "--as", "role", "-"], b"{}").code, 1);
+}
+
+fn member<'a>(value: Json<'a>, key: &str) -> Json<'a> {
+    value.object().unwrap().into_iter().find(|(name, _)| name == key).unwrap().1
+}
+
+#[test]
+fn every_captured_projection_is_printed_exactly() {
+    let vectors = std::fs::read(crate::support::fixture("golden/vectors.json")).unwrap();
+    let document = Document::decode(&vectors);
+    let cases = member(document.value().unwrap(), "projection").array().unwrap();
+    assert_eq!(cases.len(), 33);
+    let place = Place::new();
+    for case in cases {
+        let name = member(case, "name").string().unwrap();
+        let ran =
+            place.run_with(&["roster", "--json", "--evidence", "-"], member(case, "input").raw().as_bytes());
+        assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{name:?}");
+        let expected: Value = serde_json::from_str(member(case, "serialized").raw()).unwrap();
+        assert_eq!(ran.json(), expected, "{name:?}");
+        // Order, spacing and all: both are written again by the same rules.
+        let ours = headman::contract::json::reserialize(
+            Document::decode(ran.stdout.trim_end().as_bytes()).value().unwrap(),
+        );
+        let theirs = headman::contract::json::reserialize(member(case, "serialized"));
+        assert_eq!(String::from_utf8_lossy(&ours), String::from_utf8_lossy(&theirs), "{name:?}");
+        ran.assert_harmless();
+    }
+}
+
+#[test]
+fn evidence_that_is_none_is_refused() {
+    let place = Place::new();
+    for (evidence, why) in
+        [("", "not JSON"), ("[]", "not a JSON object"), ("{\"agents\":1}", "agents is not a list")]
+    {
+        let ran = place.run_with(&["roster", "--json", "--evidence", "-"], evidence.as_bytes());
+        assert_eq!(ran.code, 1, "{evidence}");
+        assert_eq!(ran.json()["error"]["code"], "evidence");
+        assert!(ran.stderr.contains(why), "{evidence}: {}", ran.stderr);
+    }
+    let ran = place.run(&["roster", "--evidence", "gone.json"]);
+    assert_eq!(ran.code, 4);
+    assert!(ran.stderr.starts_with("headman: can't read gone.json: "), "{}", ran.stderr);
+    let plain = place.run_with(&["roster", "--evidence", "-"], b"{}");
+    assert_eq!((plain.code, plain.stdout.as_str()), (0, "No leads.\n"));
+}

@@ -1,0 +1,291 @@
+//! `headman list` and `headman reply` against a simulated Herdr and real records.
+
+use headman::chief::lease::{Lease, Place as Seat};
+use headman::chief::state_dir::StateDir;
+use headman::contract::role::Role;
+use headman::contract::{Kind, LeadRecord, Message, SessionId, Timestamp, Uuid};
+use headman::demo::server::Fault;
+use headman::disk::inbox::{self, Content};
+use headman::disk::records::{self, Holding};
+
+use crate::cli_support::{Herd, Place, until};
+
+const ASK: &str = "99999999-8888-4777-a666-555555555555";
+
+fn ask() -> Uuid {
+    Uuid::parse(ASK).unwrap()
+}
+
+#[test]
+fn the_leads_are_listed_and_nothing_is_written() {
+    let mut herd = Herd::new();
+    herd.agent("s-1", "api", Some("auth"));
+    herd.agent("s-2", "web\u{1b}]0;x\u{7}\u{202e}", None);
+    herd.agent("no record", "ops", None);
+    herd.record("s-1", None);
+    herd.record("s-2", Some((ask(), "May I\u{9b}2J \u{200b}go on?")));
+    let before = herd.place.picture();
+
+    let ran = herd.place.run(&["list", "--json"]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
+    ran.assert_harmless();
+    let list = ran.json();
+    let leads = list["leads"].as_array().unwrap();
+    assert_eq!(leads.len(), 2);
+    let one = leads.iter().find(|lead| lead["session"] == "s-1").unwrap();
+    assert_eq!(one["workspace_label"], "api/auth");
+    assert_eq!(one["runtime_state"], "working");
+    assert_eq!(one["needs_you"], false);
+    let two = leads.iter().find(|lead| lead["session"] == "s-2").unwrap();
+    assert_eq!(two["needs_you"], true);
+    assert_eq!(two["pending_ask_id"], ASK);
+    assert_eq!(two["pending_ask_question"], "May I\u{9b}2J \u{200b}go on?", "exact, though escaped");
+    let diagnostics = list["diagnostics"].as_array().unwrap();
+    assert_eq!(diagnostics.len(), 1);
+    assert_eq!(
+        (&diagnostics[0]["reason"], &diagnostics[0]["session"]),
+        (&"no_record".into(), &"no record".into())
+    );
+
+    let ran = herd.place.run(&["list"]);
+    assert_eq!(ran.code, 0);
+    ran.assert_harmless();
+    let lines: Vec<&str> = ran.stdout.lines().collect();
+    assert_eq!(lines[0], "NEEDS YOU");
+    assert!(ran.stdout.contains("api/auth/"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("LEFT OUT"), "{}", ran.stdout);
+    assert_eq!(herd.place.picture(), before, "list wrote something");
+}
+
+#[test]
+fn the_chief_itself_is_no_lead_and_no_riddle() {
+    let mut herd = Herd::new();
+    let state = StateDir::open(&herd.place.state_dir(), herd.server.socket().as_os_str()).unwrap();
+    let us = state.identity().unwrap().session();
+    let us = us.as_untrusted().to_str_lossy().into_owned();
+    herd.agent(&us, "ops", None);
+    let list = herd.place.run(&["list", "--json"]).json();
+    assert_eq!(list["diagnostics"][0]["reason"], "is_chief");
+}
+
+#[test]
+fn without_herdr_it_says_what_was_looked_for() {
+    let place = Place::new();
+    let ran = place.run(&["list", "--json"]);
+    assert_eq!(ran.code, 4);
+    assert_eq!(ran.json()["error"]["code"], "no_socket");
+    assert!(ran.stderr.contains("home/.config/herdr/herdr.sock (the default"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("headman demo"), "{}", ran.stderr);
+    assert!(!place.state_dir().exists());
+
+    let ran = place.run(&["list", "--socket", "\u{1b}[2J.sock"]);
+    assert_eq!(ran.code, 4);
+    ran.assert_harmless();
+    assert!(ran.stderr.contains("named by --socket"));
+}
+
+#[test]
+fn a_herdr_that_fails_is_told_apart() {
+    let herd = Herd::new();
+    for (fault, code) in [
+        (Fault::Refuse, "herdr_refused"),
+        (Fault::Silent, "herdr_timed_out"),
+        (Fault::Cut, "herdr_closed"),
+        (Fault::Garbage(b"\x1b]0;x\x07 no json\n".to_vec()), "herdr_garbage"),
+        (
+            Fault::Error { code: "server_unavailable".into(), message: "\u{1b}[31mno. way".into() },
+            "herdr_error",
+        ),
+    ] {
+        herd.block_on(herd.server.set_fault(fault.clone())).unwrap();
+        let ran = herd.place.run(&["list", "--json"]);
+        assert_eq!(ran.code, 4, "{fault:?}");
+        assert_eq!(ran.json()["error"]["code"], code, "{}", ran.stderr);
+        assert!(ran.stderr.starts_with("headman: can't list the leads: "), "{}", ran.stderr);
+        ran.assert_harmless();
+    }
+    herd.block_on(herd.server.set_fault(Fault::None)).unwrap();
+    herd.server.set_protocol(9);
+    let ran = herd.place.run(&["list", "--json"]);
+    assert_eq!((ran.code, &ran.json()["error"]["code"]), (4, &"herdr_too_old".into()));
+}
+
+#[test]
+fn lead_records_that_can_not_be_read_at_all_are_a_failure() {
+    let herd = Herd::new();
+    let leads = herd.runtime().leads();
+    std::fs::create_dir_all(leads.parent().unwrap()).unwrap();
+    std::os::unix::fs::symlink("/tmp", &leads).unwrap();
+    let ran = herd.place.run(&["list", "--json"]);
+    assert_eq!((ran.code, &ran.json()["error"]["code"]), (4, &"disk".into()));
+    assert!(ran.stderr.contains("symbolic link"), "{}", ran.stderr);
+}
+
+/// A lead that takes what stands in its inbox; then it goes on, or keeps asking.
+fn take_reply(herd: &Herd, record: &LeadRecord, goes_on: bool) -> Message {
+    let inbox_dir = herd.runtime().inbox(&record.session);
+    let mut found = None;
+    until("the reply", || {
+        let entries = inbox::list(&inbox_dir).unwrap();
+        found = entries.into_iter().find_map(|entry| match entry.content {
+            Content::Valid(message) if message.kind == Kind::ChiefReply => Some(*message),
+            _ => None,
+        });
+        found.is_some()
+    });
+    let message = found.unwrap();
+    if goes_on {
+        herd.write(&LeadRecord { pending_ask: None, ..record.clone() });
+    }
+    inbox::remove(&inbox_dir, message.id).unwrap();
+    message
+}
+
+fn asking() -> (Herd, LeadRecord) {
+    let mut herd = Herd::new();
+    herd.agent("s-1", "api", None);
+    let record = herd.record("s-1", Some((ask(), "Go on?")));
+    (herd, record)
+}
+
+fn is_free(herd: &Herd) -> bool {
+    records::read_holding(&herd.runtime()).unwrap() == Holding::Free && !herd.runtime().descriptor().exists()
+}
+
+fn role(herd: &Herd) -> Option<Role> {
+    let state = StateDir::at(&herd.place.state_dir(), herd.server.socket().as_os_str());
+    state.known_identity().unwrap().map(|identity| identity.role)
+}
+
+#[test]
+fn a_reply_needs_a_chief() {
+    let (herd, record) = asking();
+    let before = herd.place.picture();
+    let ran = herd.place.run(&["reply", "s-1", ASK, "yes", "--json"]);
+    assert_eq!((ran.code, &ran.json()["error"]["code"]), (3, &"not_chief".into()));
+    assert!(ran.stderr.contains("--take-lease"), "{}", ran.stderr);
+    assert_eq!(herd.place.picture(), before);
+
+    // Somebody else is.
+    let runtime = herd.runtime();
+    let chief = SessionId::new("other\u{1b}chief").unwrap();
+    let lease = Lease::claim(
+        &runtime,
+        &herd.place.agent_dir().data_root(),
+        &herd.place.path("sidecar"),
+        &chief,
+        &Seat { pane: "w7:p7".into(), tab: "w7:t7".into(), workspace: "w7".into() },
+        Timestamp::from_millis(1),
+    )
+    .unwrap();
+    for arguments in [&["reply", "s-1", ASK, "yes"][..], &["reply", "s-1", ASK, "yes", "--take-lease"]] {
+        let ran = herd.place.run(arguments);
+        assert_eq!(ran.code, 3);
+        ran.assert_harmless();
+        let pid = std::process::id().to_string();
+        for holds in ["other", "w7:p7", pid.as_str()] {
+            assert!(ran.stderr.contains(holds), "{holds}: {}", ran.stderr);
+        }
+    }
+    assert_eq!(lease.check().unwrap(), Ok(()), "it was not disturbed");
+    lease.release().unwrap();
+    assert_eq!(inbox::list(&runtime.inbox(&record.session)).unwrap(), []);
+}
+
+#[test]
+fn a_reply_with_the_lease_taken_is_delivered_and_the_lease_given_back() {
+    let (herd, record) = asking();
+    let child = herd.place.start(&["reply", "s-1", ASK, "--take-lease", "--json", "yes, ünd more"]);
+    let message = take_reply(&herd, &record, true);
+    let Ok(Holding::Held(descriptor)) = records::read_holding(&herd.runtime()) else {
+        panic!("no lease held")
+    };
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(message.text, "yes, ünd more");
+    assert_eq!(message.ask, Some(ask()));
+    assert_eq!(message.lease, descriptor.lease);
+    assert_eq!(message.from, descriptor.session);
+    let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(told["id"], message.id.to_string());
+    assert_eq!(told["fate"], "answered");
+    assert_eq!(told["session"], "s-1");
+    assert_eq!(told["ask_id"], ASK);
+    assert!(is_free(&herd));
+    assert_eq!(role(&herd), Some(Role::Lead), "the next console does not start as Chief for this");
+}
+
+#[test]
+fn a_reply_that_is_taken_or_not_in_time_says_so() {
+    let (herd, record) = asking();
+    let child = herd.place.start(&["reply", "s-1", ASK, "--take-lease", "--wait", "1500ms", "yes"]);
+    take_reply(&herd, &record, false);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert!(String::from_utf8_lossy(&output.stdout).contains(" taken: "), "{output:?}");
+
+    let ran = herd.place.run(&["reply", "s-1", ASK, "--take-lease", "--wait", "50ms", "yes"]);
+    assert_eq!(ran.code, 1, "{}", ran.stderr);
+    assert!(ran.stdout.contains(" queued: "), "{}", ran.stdout);
+    assert_eq!(
+        inbox::list(&herd.runtime().inbox(&record.session)).unwrap().len(),
+        1,
+        "it stays for the lead"
+    );
+    assert!(is_free(&herd));
+
+    // What that left is named before the next lease makes it void.
+    let ran = herd.place.run_with(&["reply", "s-1", ASK, "--take-lease", "--wait", "0", "-"], b"again\n");
+    assert_eq!(ran.code, 1);
+    assert!(ran.stderr.contains("taking the lease voids message "), "{}", ran.stderr);
+    let entries = inbox::list(&herd.runtime().inbox(&record.session)).unwrap();
+    let texts: Vec<String> = (entries.iter())
+        .map(|entry| match &entry.content {
+            Content::Valid(message) => message.text.to_str_lossy().into_owned(),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert!(texts.contains(&"again".to_owned()), "without the newline that echo adds: {texts:?}");
+}
+
+#[test]
+fn a_reply_to_nobody_or_to_no_ask_voids_nothing() {
+    let (herd, record) = asking();
+    let other_ask = Uuid::random().to_string();
+    let long = "x".repeat(9_000);
+    let huge = "x".repeat(70_000);
+    for (session, ask, text, code, why) in [
+        ("nobody", ASK, "yes", 1, "is no lead that Herdr shows"),
+        ("s-1", &*other_ask, "yes", 1, "asks something else now"),
+        ("s-1", ASK, &*long, 1, "8192 are allowed"),
+        ("s-1", ASK, &*huge, 2, "too long"),
+    ] {
+        let ran = herd.place.run(&["reply", session, ask, "--take-lease", text]);
+        assert_eq!(ran.code, code, "{}", ran.stderr);
+        assert!(ran.stderr.contains(why), "{why}: {}", ran.stderr);
+        assert_eq!(ran.stdout, "");
+        assert!(is_free(&herd));
+    }
+    let ran = herd.place.run_with(&["reply", "s-1", ASK, "--take-lease", "-"], b"\xff\xfe");
+    assert_eq!(ran.code, 2);
+    assert!(ran.stderr.contains("not UTF-8"));
+    herd.write(&LeadRecord { pending_ask: None, ..record.clone() });
+    let ran = herd.place.run(&["reply", "s-1", ASK, "--take-lease", "yes"]);
+    assert_eq!(ran.code, 1);
+    assert!(ran.stderr.contains("not pending"), "{}", ran.stderr);
+    assert_eq!(inbox::list(&herd.runtime().inbox(&record.session)).unwrap(), []);
+    assert_ne!(role(&herd), Some(Role::Chief));
+}
+
+#[test]
+fn interrupted_it_gives_the_lease_back() {
+    let (herd, _) = asking();
+    let child = herd.place.start(&["reply", "s-1", ASK, "--take-lease", "--wait", "10m", "yes"]);
+    let lead = SessionId::new("s-1").unwrap();
+    until("the reply", || !inbox::list(&herd.runtime().inbox(&lead)).unwrap().is_empty());
+    let pid = rustix::process::Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{output:?}");
+    assert!(is_free(&herd));
+}
