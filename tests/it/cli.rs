@@ -169,7 +169,7 @@ fn member<'a>(value: Json<'a>, key: &str) -> Json<'a> {
 
 #[test]
 fn every_captured_projection_is_printed_exactly() {
-    let vectors = std::fs::read(crate::support::fixture("golden/vectors.json")).unwrap();
+    let vectors = std::fs::read(crate::golden::fixture("golden/vectors.json")).unwrap();
     let document = Document::decode(&vectors);
     let cases = member(document.value().unwrap(), "projection").array().unwrap();
     assert_eq!(cases.len(), 33);

@@ -5,7 +5,7 @@ use headman::contract::{Rule, SessionId};
 use serde_json::{Value, json};
 
 use crate::cli_support::Place;
-use crate::support::{raw, vectors};
+use crate::golden::{raw, vectors};
 
 const ID: &str = "aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee";
 

@@ -6,7 +6,7 @@ use rustix::fs::{CWD, FileType, Mode};
 use serde_json::Value;
 
 use crate::cli_support::{Herd, Place, Ran, chmod, record_path, runtime_of};
-use crate::support::is_root;
+use crate::golden::is_root;
 
 const ID: &str = "aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee";
 
