@@ -136,7 +136,8 @@ impl Invocation {
     /// Executes the program again where that lets Herdr see the console as the Chief; else why
     /// not. To be called before any thread is started.
     pub fn reexecute(&self) -> Option<GoOn> {
-        if self.0.verb.is_some() {
+        let globals = &self.0.globals;
+        if self.0.verb.is_some() || globals.plain || globals.json {
             return None;
         }
         // What is wrong with either is told once the console starts.
@@ -146,8 +147,7 @@ impl Invocation {
             Decision::GoOn(go_on) => Some(go_on),
             Decision::Again(again) => {
                 let error = again.exec(std::env::args_os().skip(1));
-                out::note(&format!("can't execute headman again to be listed in Herdr: {error}"));
-                Some(GoOn::SwitchedOff)
+                Some(GoOn::Failed(format!("headman can't execute itself again: {error}")))
             }
         }
     }

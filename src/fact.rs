@@ -264,7 +264,7 @@ impl FactSender {
     pub fn put(&self, fact: Fact) {
         let (waiting, notify) = &*self.0;
         let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Fact::Leads(_) = fact {
+        if let Fact::Leads(_) | Fact::LeadsUnreadable(_) = fact {
             // A whole scan is newer than every single record before it.
             waiting.facts.retain(|fact| !matches!(fact, Fact::Lead(..)));
             waiting.places = waiting.facts.iter().enumerate().map(|(at, fact)| (fact.key(), at)).collect();

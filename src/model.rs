@@ -14,6 +14,9 @@ use crate::herdr::Registration;
 /// Outcomes kept until the views have seen them.
 const MAX_OUTCOMES: usize = 64;
 
+/// Messages of ours remembered; the oldest whose fate is final go first.
+const MAX_SENT: usize = 500;
+
 /// How Herdr answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HerdrState {
@@ -150,6 +153,12 @@ impl Model {
             }
             Fact::Sent(sent) => {
                 self.sent.insert(sent.id, sent);
+                if self.sent.len() > MAX_SENT {
+                    let settled = self.sent.values().filter(|sent| sent.fate.is_final(sent.kind));
+                    if let Some(oldest) = settled.min_by_key(|sent| (sent.at, sent.id)).map(|sent| sent.id) {
+                        self.sent.remove(&oldest);
+                    }
+                }
                 false
             }
             Fact::Outcome(outcome) => {
@@ -297,6 +306,12 @@ impl Model {
         let mut sent: Vec<_> = self.sent.values().filter(|sent| sent.lead == *lead).collect();
         sent.sort_by_key(|sent| std::cmp::Reverse((sent.at, sent.id)));
         sent
+    }
+
+    /// The reply to that ask that is on its way or was taken, if there is one.
+    pub fn reply_to(&self, lead: &SessionId, ask: Uuid) -> Option<&Sent> {
+        let replies = self.sent.values().filter(|sent| sent.lead == *lead && sent.ask == Some(ask));
+        replies.filter(|sent| sent.fate != crate::fact::Fate::Unknown).max_by_key(|sent| (sent.at, sent.id))
     }
 
     /// What we sent under `id`.

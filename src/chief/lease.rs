@@ -4,7 +4,7 @@ use crate::contract::{Claim, Descriptor, SessionId, Timestamp, Untrusted, Uuid};
 use crate::disk::lock::{Holder, LockError};
 use crate::disk::records::{self, Holding};
 use crate::disk::sidecar::Sidecar;
-use crate::disk::{DiskError, ProcessLock, Runtime, durable};
+use crate::disk::{DiskError, ProcessLock, RecordError, Runtime, Unreadable, durable};
 
 /// Where the Chief runs, as leads compare it with Herdr's listing; `none` outside a pane.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,7 +88,8 @@ impl Lease {
         &self.descriptor
     }
 
-    /// Reads lock and descriptor again: whether both are still exactly ours, or who took them.
+    /// Reads lock and descriptor again: whether both are still exactly ours, or who took them. An
+    /// error says that it can't be told now.
     pub fn check(&self) -> Result<Result<(), Lost>, DiskError> {
         let holder = crate::disk::lock::holder(&self.runtime.lock())?;
         let standing = match holder {
@@ -96,6 +97,8 @@ impl Lease {
                 match records::read_descriptor(&self.runtime) {
                     Ok(descriptor) if descriptor == self.descriptor => Ok(()),
                     Ok(descriptor) => Err(Lost::Replaced(Box::new(descriptor))),
+                    // A disk that fails for a moment takes no lease.
+                    Err(RecordError::Unreadable(Unreadable::Disk(error))) => return Err(error),
                     Err(error) => Err(Lost::Descriptor(error.to_string())),
                 }
             }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::contract::{Kind, Uuid};
+use crate::contract::{Kind, SessionId, Uuid};
 use crate::disk::inbox;
 use crate::disk::records;
 use crate::disk::{Runtime, durable};
@@ -52,6 +52,13 @@ impl Outbox {
     /// Whether anything may still become known.
     pub fn is_waiting(&self) -> bool {
         self.sent.values().any(|entry| !entry.sent.fate.is_final(entry.sent.kind))
+    }
+
+    /// Whether a reply to that ask stands in the lead's inbox.
+    pub fn is_answering(&self, lead: &SessionId, ask: Uuid) -> bool {
+        self.sent.values().any(|entry| {
+            entry.sent.fate == Fate::Queued && entry.sent.ask == Some(ask) && entry.sent.lead == *lead
+        })
     }
 
     /// How many stand in inboxes.

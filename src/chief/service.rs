@@ -18,6 +18,7 @@ use crate::contract::role::Role;
 use crate::contract::{SessionId, Untrusted};
 use crate::disk::lock::LockError;
 use crate::disk::records::{self, Holding};
+use crate::disk::thread::DiskThreadGone;
 use crate::disk::{DiskError, DiskThread};
 use crate::fact::{Done, Fact, FactSender, OtherChief, Outcome, Sent, Standing};
 use crate::herdr::{Client, Registrar};
@@ -142,6 +143,8 @@ enum NotChief {
     Lease(#[from] LeaseError),
     #[error(transparent)]
     State(#[from] StateError),
+    #[error(transparent)]
+    Gone(#[from] DiskThreadGone),
     #[error("this session itself has a pending ask as a lead: answer it first")]
     PendingAsk,
     #[error("our own lead record can't be read, so a pending ask can't be ruled out: {0}")]
@@ -153,7 +156,7 @@ impl Service {
         let state = self.setup.state.clone();
         let identity = self.on_disk(move |_| state.identity()).await;
         match identity {
-            Some(Ok(Identity { role: Role::Chief, .. })) => {
+            Ok(Ok(Identity { role: Role::Chief, .. })) => {
                 if let Err(error) = self.become_chief().await {
                     let standing = match &error {
                         NotChief::Lease(
@@ -167,15 +170,18 @@ impl Service {
                     self.stand(standing);
                 }
             }
-            Some(Ok(_)) => {
+            Ok(Ok(_)) => {
                 let chief = self.other_chief().await;
                 self.stand(Standing::Observer { chief, refused: None });
             }
-            Some(Err(error)) => {
+            Ok(Err(error)) => {
                 let chief = self.other_chief().await;
                 self.stand(Standing::Observer { chief, refused: Some(error.to_string()) });
             }
-            None => {}
+            Err(error) => {
+                let chief = self.other_chief().await;
+                self.stand(Standing::Observer { chief, refused: Some(error.to_string()) });
+            }
         }
     }
 
@@ -198,8 +204,12 @@ impl Service {
             }
             Request::Reply { ticket, reply } => self.queue(ticket, reply),
             Request::Focus { ticket, pane } => {
-                let focused = self.setup.herdr.pane_focus(&pane.to_str_lossy()).await;
-                self.tell(ticket, focused.map(|()| Done::Focused).map_err(|error| error.to_string()));
+                let (herdr, facts) = (self.setup.herdr.clone(), self.setup.facts.clone());
+                tokio::spawn(async move {
+                    let focused = herdr.pane_focus(&pane.to_str_lossy()).await;
+                    let result = focused.map(|()| Done::Focused).map_err(|error| error.to_string());
+                    facts.put(Fact::Outcome(Outcome { ticket, result }));
+                });
             }
             Request::Waiting(waiting) => {
                 if let Some(registrar) = &self.setup.registrar {
@@ -230,13 +240,13 @@ impl Service {
         self.setup.facts.put(Fact::Standing(self.standing.clone()));
     }
 
-    /// Does `work` on the disk thread; nothing once that thread is gone.
+    /// Does `work` on the disk thread.
     async fn on_disk<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Office) -> T + Send + 'static,
-    ) -> Option<T> {
+    ) -> Result<T, DiskThreadGone> {
         let office = Arc::clone(&self.setup.office);
-        self.setup.disk.run(move || work(&office)).await.ok()
+        self.setup.disk.run(move || work(&office)).await
     }
 
     async fn become_chief(&mut self) -> Result<(), NotChief> {
@@ -244,8 +254,7 @@ impl Service {
         let sidecar = state.sidecar();
         let place = self.setup.place.clone();
         let claimed = self.on_disk(move |office| claim(office, &state, sidecar, &place)).await;
-        let Some(claimed) = claimed else { return Ok(()) };
-        let standing = claimed?;
+        let standing = claimed??;
         self.stand(standing);
         if let Some(registrar) = &self.setup.registrar {
             registrar.register(self.setup.office.session().clone(), "headman");
@@ -253,7 +262,7 @@ impl Service {
         Ok(())
     }
 
-    async fn leave(&mut self) -> Result<(), StateError> {
+    async fn leave(&mut self) -> Result<(), NotChief> {
         self.unregister().await;
         let state = self.setup.state.clone();
         let left = self.on_disk(move |office| -> Result<(), StateError> {
@@ -263,7 +272,7 @@ impl Service {
             state.write_identity(&identity)?;
             released.map_err(StateError::from)
         });
-        left.await.unwrap_or(Ok(()))?;
+        left.await??;
         let chief = self.other_chief().await;
         self.stand(Standing::Observer { chief, refused: None });
         self.look_at_sent().await;
@@ -278,8 +287,10 @@ impl Service {
             }
         }
         self.unregister().await;
-        if let Some(Err(error)) = self.on_disk(release).await {
-            tracing::warn!(%error, "releasing the lease");
+        match self.on_disk(release).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::warn!(%error, "releasing the lease"),
+            Err(error) => tracing::warn!(%error, "releasing the lease"),
         }
     }
 
@@ -329,7 +340,11 @@ impl Service {
             }
             Some(lost)
         });
-        if let Some(Some(reason)) = checked.await {
+        let lost = match checked.await {
+            Ok(lost) => lost,
+            Err(error) => Some(error.to_string()),
+        };
+        if let Some(reason) = lost {
             self.unregister().await;
             let chief = self.other_chief().await;
             self.stand(Standing::Lost { reason, chief });
@@ -338,9 +353,7 @@ impl Service {
     }
 
     async fn other_chief(&self) -> OtherChief {
-        self.on_disk(other_chief)
-            .await
-            .unwrap_or_else(|| OtherChief::Unverifiable("the disk thread ended".to_owned()))
+        self.on_disk(other_chief).await.unwrap_or_else(|error| OtherChief::Unverifiable(error.to_string()))
     }
 
     fn queue(&mut self, ticket: u64, reply: Reply) {
@@ -363,7 +376,7 @@ impl Service {
                 Err(error) => Err(Refusal::Herdr(error)),
                 Ok(snapshot) => match disk.run(move || office.reply(&snapshot, &reply)).await {
                     Ok(result) => result,
-                    Err(_) => Err(Refusal::NotChief),
+                    Err(gone) => Err(gone.into()),
                 },
             };
             (lead, ticket, result)
@@ -390,7 +403,7 @@ impl Service {
 
     async fn look_at_sent(&mut self) {
         let looked = self.on_disk(|office| (office.look_at_outbox(), office.outbox().is_waiting()));
-        if let Some((changed, waiting)) = looked.await {
+        if let Ok((changed, waiting)) = looked.await {
             self.looking = waiting;
             for sent in changed {
                 self.setup.facts.put(Fact::Sent(sent));
@@ -422,13 +435,17 @@ fn claim(office: &Office, state: &StateDir, sidecar: PathBuf, place: &Place) -> 
     let lease = Lease::claim(runtime, &data_root, &sidecar, office.session(), place, office.now().wall)?;
     let standing = Standing::Chief { lease: lease.id(), since: lease.descriptor().created_at };
     let finish = || -> Result<(), NotChief> {
-        if let Some(instance) = own {
-            records::remove_lead(runtime, office.session(), instance).map_err(StateError::from)?;
+        let before = state.identity()?;
+        if before.role != Role::Chief {
+            let mut chief = before.clone();
+            chief.role = Role::Chief;
+            state.write_identity(&chief)?;
         }
-        let mut identity = state.identity()?;
-        if identity.role != Role::Chief {
-            identity.role = Role::Chief;
-            state.write_identity(&identity)?;
+        if let Some(instance) = own
+            && let Err(error) = records::remove_lead(runtime, office.session(), instance)
+        {
+            state.write_identity(&before)?;
+            return Err(StateError::from(error).into());
         }
         Ok(())
     };

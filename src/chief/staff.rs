@@ -9,6 +9,7 @@ use super::lease::{Lease, Lost};
 use super::outbox::Outbox;
 use crate::contract::{Invalid, Kind, Message, SessionId, Timestamp, Untrusted, Uuid};
 use crate::disk::inbox::{self, InboxError};
+use crate::disk::thread::DiskThreadGone;
 use crate::disk::{AgentDir, DiskError, Runtime, Unreadable, records};
 use crate::fact::{Fate, Now, Sent};
 use crate::herd::LeftOut;
@@ -22,7 +23,7 @@ use crate::pi::session::HeaderCache;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// We are not Chief.
-    #[error("you are not Chief: press c to become Chief")]
+    #[error("you are not Chief")]
     NotChief,
     /// We were until now.
     #[error("the Chief lease is lost: {0}")]
@@ -42,6 +43,9 @@ pub enum Refusal {
     /// Another ask is.
     #[error("the lead asks something else now: open its ask to see it")]
     AnotherAsk,
+    /// A reply to this ask is on its way.
+    #[error("a reply to this ask is in the lead's inbox already")]
+    AlreadyReplied,
     /// There is nothing to send.
     #[error("there is no text to send")]
     Blank,
@@ -60,6 +64,9 @@ pub enum Refusal {
     /// The lead records can't be read.
     #[error("the lead records can't be read: {0}")]
     Records(Unreadable),
+    /// The disk thread ended.
+    #[error(transparent)]
+    Gone(#[from] DiskThreadGone),
     /// Herdr does not answer, so the lead can't be verified.
     #[error("can't verify the lead, Herdr does not answer: {0}")]
     Herdr(HerdrError),
@@ -196,6 +203,9 @@ impl Office {
             Some(_) => return Err(Refusal::AnotherAsk),
             None => return Err(Refusal::NotPending),
         }
+        if self.outbox().is_answering(&reply.lead, reply.ask) {
+            return Err(Refusal::AlreadyReplied);
+        }
         self.send(Kind::ChiefReply, &reply.lead, Some(reply.ask), reply.lease, &reply.text)
     }
 
@@ -227,7 +237,12 @@ impl Office {
             text: text.clone(),
             created_at: self.now().wall,
         };
-        inbox::publish(self.agent_dir.path(), &self.runtime.inbox(lead), &message)?;
+        match inbox::publish(self.agent_dir.path(), &self.runtime.inbox(lead), &message)? {
+            inbox::Published::Unsettled(error) => {
+                tracing::warn!(%error, id = %message.id, "after publishing")
+            }
+            inbox::Published::New | inbox::Published::Already => {}
+        }
         let sent = Sent {
             id: message.id,
             kind,
@@ -244,7 +259,12 @@ impl Office {
     /// Looks again at what we sent. Blocking.
     pub fn look_at_outbox(&self) -> Vec<Sent> {
         let lease = self.lease();
-        let unbroken = lease.as_ref().filter(|lease| matches!(lease.check(), Ok(Ok(())))).map(Lease::id);
+        let unbroken = match lease.as_ref().map(|lease| (lease.id(), lease.check())) {
+            Some((id, Ok(Ok(())))) => Some(id),
+            Some((_, Ok(Err(_)))) | None => None,
+            // The disk fails: nothing can be told now.
+            Some((_, Err(_))) => return Vec::new(),
+        };
         let mono: Duration = self.now().mono;
         self.outbox().look(&self.runtime, unbroken, mono)
     }

@@ -3,11 +3,12 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
+use crate::contract::json::ObjectWriter;
 use crate::contract::role::Role;
 use crate::contract::text::sha256_hex;
-use crate::contract::{SessionId, Uuid};
+use crate::contract::{SessionId, Untrusted, Uuid};
 use crate::disk::durable::{self, DiskError, Unreadable};
 
 /// The layout version this release reads and writes.
@@ -161,19 +162,24 @@ impl StateDir {
 
     /// Makes `identity` durable.
     pub fn write_identity(&self, identity: &Identity) -> Result<(), StateError> {
-        let file = IdentityFile {
-            v: VERSION,
-            session: identity.session.to_string(),
-            role: identity.role.as_str().to_owned(),
-            lead_tools: identity.lead_tools.clone(),
-        };
-        let mut bytes = serde_json::to_vec(&file).unwrap_or_default();
+        let mut tools = Vec::new();
+        for tool in &identity.lead_tools {
+            tools.push(if tools.is_empty() { b'[' } else { b',' });
+            Untrusted::from(tool.as_str()).write_json(&mut tools);
+        }
+        tools.extend_from_slice(if tools.is_empty() { b"[]" } else { b"]" });
+        let mut bytes = ObjectWriter::new()
+            .number("v", f64::from(VERSION))
+            .string("session", &identity.session.to_string().into())
+            .string("role", &identity.role.as_str().into())
+            .raw("leadTools", &tools)
+            .finish();
         bytes.push(b'\n');
         Ok(durable::publish(&self.socket.join("identity.json"), &bytes)?)
     }
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 struct IdentityFile {
     v: u32,
     session: String,

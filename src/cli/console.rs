@@ -27,6 +27,7 @@ pub fn run(places: Places, socket: Located, config: Config, go_on: GoOn) -> Resu
     let pane = match &go_on {
         GoOn::Hinted => pane_context(var).map_err(|why| why.to_string()),
         GoOn::Left => Err("you left Chief mode".to_owned()),
+        GoOn::Failed(why) => Err(why.clone()),
         GoOn::SwitchedOff => Err("registering is switched off".to_owned()),
         GoOn::NoPane(why) => Err(why.to_string()),
     };

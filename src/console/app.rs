@@ -172,7 +172,7 @@ impl App {
         self.roster.follow(&self.model, now, frozen);
         for layer in &mut self.layers {
             if let Layer::Ask(state) = layer {
-                state.follow(&self.model, now);
+                state.follow(&self.model);
             }
         }
         let waiting = self.model.roster().leads.iter().any(crate::herd::Lead::needs_you);
@@ -258,7 +258,7 @@ impl App {
             }
             Some(Layer::Diagnostics(_)) => None,
             None => {
-                self.roster.typed(key, &self.model);
+                self.roster.typed(key, &self.model, now);
                 None
             }
         };
@@ -276,6 +276,9 @@ impl App {
                 if let Some(problem) = problem {
                     self.say(format_args!("{problem}"), Role::Warning, now);
                 }
+            }
+            None if self.roster.context() == Context::Filter && self.confirm.is_none() => {
+                self.roster.pasted(text, &self.model, now);
             }
             _ => self.say(format_args!("Pasted text is ignored outside a text field."), Role::Notice, now),
         }
@@ -354,9 +357,9 @@ impl App {
             | Intent::Filter
             | Intent::KeepFilter => match self.layers.last_mut() {
                 Some(Layer::Ask(state)) => state.intent(intent),
-                Some(Layer::Help(state)) => state.intent(intent, &self.settings.keymap),
+                Some(Layer::Help(state)) => state.intent(intent),
                 Some(Layer::Diagnostics(state)) => state.intent(intent),
-                None => self.roster.intent(intent, &self.model),
+                None => self.roster.intent(intent, &self.model, now),
             },
         }
     }
@@ -383,7 +386,7 @@ impl App {
             Some(Layer::Help(state)) => state.back(),
             Some(Layer::Diagnostics(_)) => false,
             None => {
-                self.roster.back(&self.model);
+                self.roster.back(&self.model, now);
                 return;
             }
         };
@@ -436,7 +439,7 @@ impl App {
             Some(lead) if self.model.lead(&lead).is_some_and(crate::herd::Lead::needs_you) => {
                 self.open_ask(&lead, false, now);
             }
-            Some(_) => self.roster.intent(Intent::Open, &self.model),
+            Some(_) => self.roster.intent(Intent::Open, &self.model, now),
             None => {}
         }
     }
@@ -461,11 +464,16 @@ impl App {
     /// Opens the ask of `lead` in place of another that is open.
     fn open_ask(&mut self, lead: &SessionId, compose: bool, now: Now) {
         self.keep_draft(now);
-        let Some(mut state) = ask::State::open(&self.model, lead, now) else { return };
-        if let Some(draft) = self.drafts.get(&state.key()) {
+        let Some(mut state) = ask::State::open(&self.model, lead) else { return };
+        let key = state.key();
+        if self.pending.iter().any(|(_, pending)| *pending == Pending::Reply(key.clone())) {
+            self.say(format_args!("A reply to this ask is being sent."), Role::Notice, now);
+            return;
+        }
+        if let Some(draft) = self.drafts.get(&key) {
             state.resume(draft, &self.model);
         }
-        if compose {
+        if compose && !state.is_sent() {
             state.compose(&self.model);
         }
         self.layers.retain(|layer| !matches!(layer, Layer::Ask(_)));
@@ -572,6 +580,14 @@ impl App {
         if self.notice.as_ref().is_some_and(|notice| notice.until <= now.mono) {
             self.notice = None;
         }
+    }
+
+    /// The drafts kept whose ask no lead puts any more.
+    pub fn orphaned_drafts(&self) -> impl Iterator<Item = &Draft> {
+        self.drafts.values().filter(|draft| {
+            let ask = self.model.lead(&draft.session).and_then(|lead| lead.pending_ask.as_ref());
+            draft.ask.is_some() && ask.map(|ask| ask.ask) != draft.ask
+        })
     }
 
     /// The window's title: how many asks wait.

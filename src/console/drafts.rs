@@ -4,8 +4,9 @@
 
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
+use crate::contract::json::ObjectWriter;
 use crate::contract::{SessionId, Timestamp, Untrusted, Uuid};
 use crate::disk::durable::{self, DiskError, Unreadable};
 
@@ -45,7 +46,7 @@ impl Draft {
     }
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 struct File {
     v: u32,
     session: Untrusted,
@@ -54,16 +55,6 @@ struct File {
     lease: Option<String>,
     text: String,
     at: u64,
-}
-
-impl Serialize for Untrusted {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        use serde::ser::Error;
-        let mut json = Vec::new();
-        self.write_json(&mut json);
-        let text = String::from_utf8(json).map_err(S::Error::custom)?;
-        serde_json::value::RawValue::from_string(text).map_err(S::Error::custom)?.serialize(serializer)
-    }
 }
 
 /// The file of a draft in the drafts directory.
@@ -77,17 +68,16 @@ pub fn save(directory: &Path, draft: &Draft) -> Result<(), DiskError> {
     if draft.text.is_empty() {
         return remove(directory, &draft.key());
     }
-    let id = |id: Option<Uuid>| id.map(|id| id.to_string());
-    let file = File {
-        v: 1,
-        session: draft.session.as_untrusted().clone(),
-        ask: id(draft.ask),
-        instance: id(draft.instance),
-        lease: id(draft.lease),
-        text: draft.text.clone(),
-        at: draft.at.as_millis(),
-    };
-    let mut bytes = serde_json::to_vec(&file).unwrap_or_default();
+    let id = |id: Option<Uuid>| id.map_or_else(|| "null".to_owned(), |id| format!("\"{id}\""));
+    let mut bytes = ObjectWriter::new()
+        .number("v", 1.0)
+        .string("session", draft.session.as_untrusted())
+        .raw("ask", id(draft.ask).as_bytes())
+        .raw("instance", id(draft.instance).as_bytes())
+        .raw("lease", id(draft.lease).as_bytes())
+        .string("text", &draft.text.as_str().into())
+        .number("at", draft.at.as_number())
+        .finish();
     bytes.push(b'\n');
     durable::ensure_directory(directory)?;
     durable::publish(&path(directory, &draft.key()), &bytes)

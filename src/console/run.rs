@@ -21,7 +21,8 @@ use crate::chief::service::{self, Request, Setup};
 use crate::chief::staff::Office;
 use crate::chief::state_dir::{StateDir, StateError};
 use crate::contract::{Timestamp, Untrusted};
-use crate::disk::{AgentDir, DiskThread, durable};
+use crate::disk::thread::DiskThreadGone;
+use crate::disk::{AgentDir, DiskError, DiskThread, durable};
 use crate::fact::{self, Fact, FactSender, Now};
 use crate::herdr::reexec::Reexec;
 use crate::herdr::register::{Releaser, Timing};
@@ -33,6 +34,8 @@ use crate::source;
 const FRAME: Duration = Duration::from_millis(8);
 /// How long ending may take before we end without it.
 const SHUTDOWN: Duration = Duration::from_secs(3);
+/// How long a suspension waits for drafts.
+const SUSPEND: Duration = Duration::from_secs(1);
 /// A draft is durable at most this long after the last key.
 const DRAFT: Duration = Duration::from_millis(700);
 
@@ -179,6 +182,7 @@ async fn console(options: Options, keymap: Keymap) -> Result<Ended, RunError> {
         clock: local_time,
     };
     let app = App::new(Model::new(session, registration), settings, kept.drafts);
+    let (troubles, mut troubles_seen) = mpsc::unbounded_channel();
     let mut console = Console {
         app,
         office,
@@ -193,6 +197,7 @@ async fn console(options: Options, keymap: Keymap) -> Result<Ended, RunError> {
         dirty: true,
         next_frame: None,
         last_frame: None,
+        troubles,
         second_attempt: options.second_attempt,
         on_leaving: options.on_leaving,
         on_becoming_chief: options.on_becoming_chief,
@@ -200,7 +205,7 @@ async fn console(options: Options, keymap: Keymap) -> Result<Ended, RunError> {
     for skipped in kept.skipped {
         console.app.say(format_args!("A draft was not read: {skipped}"), Role::Warning, console.now());
     }
-    let ended = console.turn(&mut screen, &mut events, &mut signals, &received).await;
+    let ended = console.turn(&mut screen, &mut events, &mut signals, &received, &mut troubles_seen).await;
     console.end(&ended, releaser, service).await;
     drop(events);
     drop(screen);
@@ -253,6 +258,8 @@ struct Console {
     /// When the frame shown is out of date by itself.
     next_frame: Option<Instant>,
     last_frame: Option<Instant>,
+    /// What became of work nobody waits for, for the footer.
+    troubles: mpsc::UnboundedSender<(String, Role)>,
     second_attempt: Option<Reexec>,
     on_leaving: Option<Reexec>,
     on_becoming_chief: Option<Reexec>,
@@ -276,6 +283,7 @@ impl Console {
         events: &mut Events,
         signals: &mut Signals,
         facts: &fact::FactReceiver,
+        troubles: &mut mpsc::UnboundedReceiver<(String, Role)>,
     ) -> Result<Ended, RunError> {
         loop {
             if self.dirty && self.last_frame.is_none_or(|last| last.elapsed() >= FRAME) {
@@ -313,13 +321,14 @@ impl Console {
                     let now = self.now();
                     self.app.facts(facts.take(), now);
                     self.dirty = true;
-                    // Not while something is open: the screen would be gone under the operator.
-                    if matches!(self.app.model.registration(), Registration::NotListed { .. })
-                        && self.app.layers.is_empty()
-                        && let Some(again) = self.second_attempt.take()
-                    {
+                    if let Some(again) = self.try_the_other_name() {
                         return Ok(Ended::Again(again));
                     }
+                }
+                Some((text, role)) = troubles.recv() => {
+                    let now = self.now();
+                    self.app.say(format_args!("{text}"), role, now);
+                    self.dirty = true;
                 }
                 () = asleep => {}
             }
@@ -336,12 +345,34 @@ impl Console {
                 Turn::Redraw => screen.redraw()?,
                 Turn::Suspend => {
                     self.save_drafts();
+                    // Whoever gets the terminal now may kill us.
+                    let saved = self.disk.run(|| ());
+                    let _ = tokio::time::timeout(SUSPEND, saved).await;
                     screen.suspend(signals).await?;
                     self.request(Request::RegisterAgain).await;
                     self.dirty = true;
                 }
                 Turn::End(ended) => return Ok(ended),
             }
+        }
+    }
+
+    /// What to be executed as, if Herdr never listed us in spite of the hint. Not while something is
+    /// open or queued: screen and lease would be gone under the operator.
+    fn try_the_other_name(&mut self) -> Option<Reexec> {
+        match self.app.model.registration() {
+            Registration::Registered => {
+                self.second_attempt = None;
+                None
+            }
+            Registration::NotListed { .. }
+                if self.app.layers.is_empty()
+                    && self.app.confirm.is_none()
+                    && self.app.model.queued() == 0 =>
+            {
+                self.second_attempt.take()
+            }
+            _ => None,
         }
     }
 
@@ -419,13 +450,10 @@ impl Console {
                     let path = drafts::path(&self.state.drafts(), &key);
                     self.unsaved.remove(&path);
                     let directory = self.state.drafts();
-                    let removed = self.disk.run(move || drafts::remove(&directory, &key)).await;
-                    if let Ok(Err(error)) = removed {
-                        let now = self.now();
-                        self.app.say(format_args!("The draft stays: {error}"), Role::Warning, now);
-                    }
+                    let removed = self.disk.run(move || drafts::remove(&directory, &key));
+                    self.tell_trouble("The draft of what was sent stays", removed);
                 }
-                Effect::Copy(text) => self.copy(text, screen).await,
+                Effect::Copy(text) => self.copy(text, screen),
                 Effect::Redraw => turn = Turn::Redraw,
                 Effect::Suspend => turn = Turn::Suspend,
                 Effect::Left => {
@@ -450,41 +478,55 @@ impl Console {
         let _ = self.requests.send(request).await;
     }
 
-    /// Makes the drafts durable, without waiting for it.
+    /// Makes the drafts durable, without waiting for it; the disk thread keeps the order.
     fn save_drafts(&mut self) {
         self.save_at = None;
         for draft in std::mem::take(&mut self.unsaved).into_values() {
             let directory = self.state.drafts();
-            let disk = self.disk.clone();
-            tokio::spawn(async move {
-                if let Ok(Err(error)) = disk.run(move || drafts::save(&directory, &draft)).await {
-                    tracing::warn!(%error, "saving a draft");
-                }
-            });
+            let saved = self.disk.run(move || drafts::save(&directory, &draft));
+            self.tell_trouble("The draft is not saved", saved);
         }
     }
 
+    /// Says in the footer if `work` fails, whenever that is known.
+    fn tell_trouble(
+        &self,
+        what: &'static str,
+        work: impl Future<Output = Result<Result<(), DiskError>, DiskThreadGone>> + Send + 'static,
+    ) {
+        let troubles = self.troubles.clone();
+        tokio::spawn(async move {
+            let why = match work.await {
+                Ok(Ok(())) => return,
+                Ok(Err(error)) => error.to_string(),
+                Err(error) => error.to_string(),
+            };
+            tracing::warn!(why, what);
+            // The console may have ended meanwhile.
+            let _ = troubles.send((format!("{what}: {why}"), Role::Alarm));
+        });
+    }
+
     /// Puts text on the terminal's clipboard, and always into a file of ours.
-    async fn copy(&mut self, text: Untrusted, screen: &mut Screen) {
+    fn copy(&mut self, text: Untrusted, screen: &mut Screen) {
         let path = self.state.copied();
         let shown = durable::shown(&path).to_string();
         let bytes = text.to_str_lossy().into_owned().into_bytes();
-        let written = {
-            let bytes = bytes.clone();
-            self.disk.run(move || durable::publish(&path, &bytes)).await
-        };
-        let offered = screen.copy(&bytes);
-        let now = self.now();
-        match (written, offered) {
-            (Ok(Ok(())), Ok(())) => self.app.say(
-                format_args!("Copied, if the terminal allows it; it is also in {shown}"),
-                Role::Good,
-                now,
-            ),
-            (Ok(Ok(())), Err(_)) => self.app.say(format_args!("Copied to {shown}"), Role::Good, now),
-            (Ok(Err(error)), _) => self.app.say(format_args!("Not copied: {error}"), Role::Warning, now),
-            (Err(error), _) => self.app.say(format_args!("Not copied: {error}"), Role::Warning, now),
-        }
+        let offered = screen.copy(&bytes).is_ok();
+        let written = self.disk.run(move || durable::publish(&path, &bytes));
+        let troubles = self.troubles.clone();
+        tokio::spawn(async move {
+            let told = match written.await {
+                Ok(Ok(())) if offered => {
+                    (format!("Copied, if the terminal allows it; it is also in {shown}"), Role::Good)
+                }
+                Ok(Ok(())) => (format!("Copied to {shown}"), Role::Good),
+                Ok(Err(error)) => (format!("Not copied: {error}"), Role::Warning),
+                Err(error) => (format!("Not copied: {error}"), Role::Warning),
+            };
+            // The console may have ended meanwhile.
+            let _ = troubles.send(told);
+        });
     }
 
     /// Keeps drafts, releases lease and registration, within a bounded time.

@@ -1,4 +1,4 @@
-//! Identifiers and times of `coordination.md`.
+//! Identifiers and times of `docs/contract.md`.
 
 use std::fmt;
 

@@ -153,7 +153,7 @@ impl Untrusted {
         }
     }
 
-    /// Lower-case hex SHA-256 of the UTF-8 form: *sha256(x)* of `coordination.md`.
+    /// Lower-case hex SHA-256 of the UTF-8 form: *sha256(x)* of `docs/contract.md`.
     pub fn sha256_hex(&self) -> String {
         sha256_hex(self.to_str_lossy().as_bytes())
     }

@@ -7,15 +7,15 @@ use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{self, AtFlags, CWD, FileType, Mode, OFlags, RenameFlags};
+use rustix::fs::{self, AtFlags, CWD, FileType, Mode, OFlags, RawMode, RenameFlags};
 use rustix::io::Errno;
 
 use crate::contract::Uuid;
 
 /// Mode of our directories.
-pub const DIRECTORY_MODE: u32 = 0o700;
+pub const DIRECTORY_MODE: RawMode = 0o700;
 /// Mode of our files.
-pub const FILE_MODE: u32 = 0o600;
+pub const FILE_MODE: RawMode = 0o600;
 
 /// A system call that failed: which, on what, why.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -33,6 +33,11 @@ impl DiskError {
     /// Whether the disk (or a quota) is full.
     pub fn is_full(&self) -> bool {
         self.reason == Errno::NOSPC || self.reason == Errno::DQUOT
+    }
+
+    /// Whether what was worked on is not there.
+    pub fn is_missing(&self) -> bool {
+        self.reason == Errno::NOENT
     }
 
     fn on<'a>(operation: &'static str, path: &'a Path) -> impl FnOnce(Errno) -> Self + use<'a> {
@@ -65,7 +70,7 @@ pub enum Unreadable {
     ForeignOwner(u32),
     /// Group or others may write it.
     #[error("others may write it (mode {0:04o}); chmod 600 it if it is yours")]
-    WritableByOthers(u32),
+    WritableByOthers(RawMode),
     /// It has another name besides this one.
     #[error("it has {0} names (hard links)")]
     HardLinked(u64),
@@ -119,8 +124,11 @@ fn check_private(stat: &fs::Stat) -> Result<(), Unreadable> {
         return Err(Unreadable::WritableByOthers(mode));
     }
     // A file that was unlinked after the open has no name: what was read is still whole.
-    if stat.st_nlink > 1 {
-        return Err(Unreadable::HardLinked(stat.st_nlink));
+    // Its type is another on other systems.
+    #[allow(clippy::unnecessary_cast)]
+    let names = stat.st_nlink as u64;
+    if names > 1 {
+        return Err(Unreadable::HardLinked(names));
     }
     Ok(())
 }
@@ -219,7 +227,7 @@ pub fn ensure_directory(path: &Path) -> Result<(), DiskError> {
     Ok(())
 }
 
-fn set_mode(path: &Path, mode: u32) -> Result<(), DiskError> {
+fn set_mode(path: &Path, mode: RawMode) -> Result<(), DiskError> {
     fs::chmodat(CWD, path, Mode::from_raw_mode(mode), AtFlags::empty())
         .map_err(DiskError::on("set the mode of", path))
 }
@@ -246,13 +254,20 @@ fn write_and_sync(fd: OwnedFd, path: &Path, bytes: &[u8]) -> Result<(), DiskErro
 /// Publishes `bytes` at `path`, replacing what stands there: temporary file, fsync, rename, fsync
 /// of the directory. Whole or not at all.
 pub fn publish(path: &Path, bytes: &[u8]) -> Result<(), DiskError> {
-    let temporary = temporary(path, "tmp");
-    create(&temporary, bytes)?;
-    if let Err(error) = rename(&temporary, path) {
-        let _ = fs::unlink(&temporary);
-        return Err(error);
-    }
+    place(&temporary(path, "tmp"), path, bytes)?;
     sync_parent(path)
+}
+
+/// The same through a temporary file of the caller's naming, and without the last step: on success
+/// it stands there, and [`sync_parent`] makes it last.
+pub fn place(temporary: &Path, path: &Path, bytes: &[u8]) -> Result<(), DiskError> {
+    create(temporary, bytes)?;
+    let placed = rename(temporary, path);
+    if placed.is_err() {
+        // The name is ours alone.
+        let _ = fs::unlink(temporary);
+    }
+    placed
 }
 
 /// A fresh hidden sibling: `.<file name>.<UUID>.<suffix>`.

@@ -126,25 +126,33 @@ pub fn is_quarantined(inbox: &InboxDir, id: Uuid) -> bool {
 }
 
 /// What became of a publication.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Published {
-    /// The message stands there now.
+    /// The message stands there now, durably.
     New,
+    /// The message stands there now and its receiver will take it, but something after that failed:
+    /// it may not survive a loss of power, or a marker or lock of it is left.
+    Unsettled(Box<InboxError>),
     /// The same ask stood there already.
     Already,
 }
 
 /// Publishes `message` in `inbox`, below the data root `base`, durably; a quarantine marker of its
-/// id is cleared.
-pub fn publish(base: &Path, inbox: &InboxDir, message: &Message) -> Result<(), InboxError> {
+/// id is cleared. An error means that it does not stand there.
+pub fn publish(base: &Path, inbox: &InboxDir, message: &Message) -> Result<Published, InboxError> {
     let bytes = message.to_bytes()?;
     durable::ensure_directories(base, inbox.path())?;
-    locked(inbox, message.id, || {
-        durable::publish(&inbox.message(message.id), &bytes)?;
-        if durable::unlink(&inbox.quarantine(message.id))? {
-            durable::sync_directory(inbox.path())?;
-        }
+    let lock = ProcessLock::acquire(&inbox.lock(message.id), Claim::own(), &|_| false)?;
+    durable::place(&inbox.temporary(message.id), &inbox.message(message.id), &bytes)?;
+    let settle = || -> Result<(), InboxError> {
+        durable::unlink(&inbox.quarantine(message.id))?;
+        durable::sync_directory(inbox.path())?;
+        lock.release()?;
         Ok(())
+    };
+    Ok(match settle() {
+        Ok(()) => Published::New,
+        Err(error) => Published::Unsettled(Box::new(error)),
     })
 }
 
@@ -164,8 +172,11 @@ pub fn publish_ask(base: &Path, inbox: &InboxDir, message: &Message) -> Result<P
             Ok(_) | Err(ReadError::Malformed(_)) => Err(InboxError::Conflict(message.id)),
             Err(ReadError::Unreadable(error)) => Err(error.into()),
             Err(ReadError::Gone) => {
-                durable::publish(&inbox.message(message.id), &bytes)?;
-                Ok(Published::New)
+                durable::place(&inbox.temporary(message.id), &inbox.message(message.id), &bytes)?;
+                Ok(match durable::sync_directory(inbox.path()) {
+                    Ok(()) => Published::New,
+                    Err(error) => Published::Unsettled(Box::new(error.into())),
+                })
             }
         }
     })
@@ -175,10 +186,19 @@ pub fn publish_ask(base: &Path, inbox: &InboxDir, message: &Message) -> Result<P
 /// fails closed.
 pub fn remove(inbox: &InboxDir, id: Uuid) -> Result<(), InboxError> {
     locked(inbox, id, || {
+        if durable::kind(&inbox.message(id))?.is_none() {
+            // Gone already. A marker that stands is not this removal's.
+            return Ok(());
+        }
         durable::publish(&inbox.quarantine(id), QUARANTINE_MARKER)?;
         let aside = inbox.cleanup(id);
-        if durable::rename_new(&inbox.message(id), &aside)? {
-            durable::unlink(&aside)?;
+        match durable::rename_new(&inbox.message(id), &aside) {
+            Ok(true) => {
+                durable::unlink(&aside)?;
+            }
+            Ok(false) => {}
+            Err(error) if error.is_missing() => {}
+            Err(error) => return Err(error.into()),
         }
         durable::unlink(&inbox.quarantine(id))?;
         durable::sync_directory(inbox.path())?;
@@ -235,8 +255,13 @@ pub fn drain(
     mut deliver: impl FnMut(&Message) -> Result<(), DiskError>,
 ) -> Result<Drained, Unreadable> {
     let mut drained = Drained::default();
-    let ready = list(inbox)?.into_iter().filter(|entry| !entry.quarantined).take(BATCH);
+    let ready = list(inbox)?.into_iter().filter(|entry| !entry.quarantined);
+    // What can't be settled now never stands in the way of what can.
+    let mut settled = 0;
     for entry in ready {
+        if settled == BATCH {
+            break;
+        }
         let message = match entry.content {
             Content::Valid(message) => message,
             // Of another release: not ours to remove. Grown past the limit by writing it again:
@@ -248,6 +273,7 @@ pub fn drain(
                 continue;
             }
             Content::Malformed(_) => {
+                settled += 1;
                 settle(inbox, entry.name, &mut drained.rejected, &mut drained.errors);
                 continue;
             }
@@ -269,6 +295,7 @@ pub fn drain(
             drained.errors.push(InboxError::Misnamed { name: entry.name, inside: message.id });
             continue;
         }
+        settled += 1;
         let done = if verdict == Verdict::Reject { &mut drained.rejected } else { &mut drained.delivered };
         settle(inbox, message.id, done, &mut drained.errors);
     }

@@ -197,6 +197,11 @@ impl InboxDir {
         self.0.join(format!("{id}.json.quarantine"))
     }
 
+    /// A fresh name to write it under before it is moved into place.
+    pub fn temporary(&self, id: Uuid) -> PathBuf {
+        self.0.join(format!(".{id}.{}.tmp", Uuid::random()))
+    }
+
     /// A fresh name to move it to before it is unlinked.
     pub fn cleanup(&self, id: Uuid) -> PathBuf {
         self.0.join(format!(".{id}.{}.cleanup", Uuid::random()))

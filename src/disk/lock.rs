@@ -205,6 +205,11 @@ impl ProcessLock {
         if !durable::rename_new(&self.path, &aside)? {
             return Ok(false);
         }
+        if !matches!(holder(&aside)?, Holder::Claimed(claim, _) if claim == self.claim) {
+            // Replaced between the look and the move: it is not ours to take away.
+            durable::rename_new(&aside, &self.path)?;
+            return Ok(false);
+        }
         durable::unlink(&aside.join(self.claim.file_name()))?;
         durable::remove_directory(&aside)?;
         durable::sync_parent(&self.path)?;

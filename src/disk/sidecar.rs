@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use super::durable::{DiskError, FILE_MODE};
+use super::durable::DiskError;
 use crate::contract::Claim;
 
 /// Claims remembered; older ones are dropped.
@@ -53,7 +53,7 @@ impl Sidecar {
             .write(true)
             .create(true)
             .truncate(false)
-            .mode(FILE_MODE)
+            .mode(0o600)
             .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits() as i32)
             .open(path)
             .map_err(failed("open"))?;
@@ -93,7 +93,12 @@ impl Sidecar {
         self.claims.drain(..surplus);
         let mut text = String::new();
         for line in &self.claims {
-            text.push_str(&serde_json::to_string(line).unwrap_or_default());
+            let line = serde_json::to_string(line).map_err(|_| DiskError {
+                operation: "write",
+                path: self.path.clone(),
+                reason: Errno::INVAL,
+            })?;
+            text.push_str(&line);
             text.push('\n');
         }
         let path = self.path.clone();

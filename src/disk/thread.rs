@@ -27,17 +27,19 @@ impl DiskThread {
         Ok(Self(jobs))
     }
 
-    /// Does `work` there and gives back what it returns.
-    pub async fn run<T: Send + 'static>(
+    /// Has `work` done there, after everything asked for before, whether or not its result is
+    /// awaited.
+    pub fn run<T: Send + 'static, W: FnOnce() -> T + Send + 'static>(
         &self,
-        work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, DiskThreadGone> {
+        work: W,
+    ) -> impl Future<Output = Result<T, DiskThreadGone>> + Send + use<T, W> {
         let (answer, result) = oneshot::channel();
         let job = Box::new(move || {
             // Whoever asked may have gone away: the work is done all the same.
             let _ = answer.send(work());
         });
-        self.0.send(job).map_err(|_| DiskThreadGone)?;
-        result.await.map_err(|_| DiskThreadGone)
+        // A job that can't be sent drops its answer.
+        let _ = self.0.send(job);
+        async { result.await.map_err(|_| DiskThreadGone) }
     }
 }

@@ -70,6 +70,8 @@ pub enum GoOn {
     Left,
     /// `register = false` or `--no-register`.
     SwitchedOff,
+    /// Executing it again failed; safe to print why.
+    Failed(String),
     /// There is no pane to be listed on.
     NoPane(NoPane),
 }

@@ -98,12 +98,18 @@ struct Stamp {
     changed: i128,
 }
 
+/// Its type is another on other systems.
+#[allow(clippy::unnecessary_cast)]
+fn device(stat: &Stat) -> u64 {
+    stat.st_dev as u64
+}
+
 impl Stamp {
     fn of(stat: &Stat) -> Result<Self, HeaderError> {
         let kind = match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => {
                 return Ok(Self {
-                    device: stat.st_dev,
+                    device: device(stat),
                     inode: stat.st_ino,
                     size: u64::try_from(stat.st_size).unwrap_or(0),
                     modified: nanoseconds(stat.st_mtime, stat.st_mtime_nsec),

@@ -46,16 +46,19 @@ pub async fn run(
         let mut backoff = Backoff::new();
         loop {
             let started = Instant::now();
-            let pause = match poll.once(&snapshots).await {
+            let polled = poll.once(&snapshots).await;
+            // A slow Herdr is not asked more often for sending events.
+            let least = (started.elapsed() * SLOW_FACTOR).max(BURST);
+            let pause = match polled {
                 Ok(active) => {
                     backoff.reset();
-                    (if active { ACTIVE } else { CALM }).max(started.elapsed() * SLOW_FACTOR)
+                    (if active { ACTIVE } else { CALM }).max(least)
                 }
                 Err(_) => backoff.pause(),
             };
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
-                () = changed.notified(), if poll.last.is_some() => tokio::time::sleep(BURST).await,
+                () = changed.notified(), if poll.last.is_some() => tokio::time::sleep(least).await,
             }
         }
     };
@@ -177,11 +180,12 @@ impl Branches {
             Ok(branch) => {
                 self.known.insert(id, branch);
             }
-            // No work tree, or a Herdr that can't say; or it failed and is asked again in a while.
-            // The workspace's label stands in.
-            Err(_) => {
+            // No work tree, or a Herdr that can't say: the workspace's label stands in.
+            Err(HerdrError::Server { .. }) => {
                 self.known.remove(&id);
             }
+            // It failed as a whole: what was known stays, and is asked for again in a while.
+            Err(_) => {}
         }
     }
 }

@@ -474,7 +474,7 @@ fn leaving_and_quitting_ask_when_something_is_at_stake() {
     let mut app = app();
     press(&mut app, "c", at(1));
     let screen = shown(&app, 100, 24, at(1));
-    assert!(screen.contains("Leave Chief mode? 2 open asks"), "{screen}");
+    assert!(screen.contains("Leave Chief mode? 2 open asks, 0 queued messages"), "{screen}");
     press(&mut app, "n", at(2));
     assert!(app.take_effects().is_empty());
     press(&mut app, "q", at(3));
@@ -494,7 +494,7 @@ fn leaving_and_quitting_ask_when_something_is_at_stake() {
     );
     press(&mut app, "q", at(5));
     assert!(app.take_effects().is_empty());
-    assert!(shown(&app, 100, 24, at(5)).contains("1 messages are still queued"));
+    assert!(shown(&app, 100, 24, at(5)).contains("Quit? 1 queued message:"));
     press(&mut app, "y", at(6));
     assert!(matches!(app.take_effects()[..], [Effect::Quit]));
 }

@@ -115,6 +115,7 @@ fn registering(section: &mut Section, environment: &Environment<'_>, register: b
         Decision::Again(_) | Decision::GoOn(GoOn::Hinted) => None,
         Decision::GoOn(GoOn::Left) => Some("the Chief left here".to_owned()),
         Decision::GoOn(GoOn::SwitchedOff) => Some("it is switched off".to_owned()),
+        Decision::GoOn(GoOn::Failed(why)) => Some(why),
         Decision::GoOn(GoOn::NoPane(why)) => Some(why.to_string()),
     };
     section.set("can_register", why.is_none());

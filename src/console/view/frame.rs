@@ -216,7 +216,7 @@ fn views(app: &App, now: Now, body: Rect, pen: &mut Pen<'_>, ages: &mut Ages) ->
                 .filter(|_| app.confirm.is_none());
         }
         Some(Layer::Help(state)) => help::draw(state, &app.settings.keymap, body, pen),
-        Some(Layer::Diagnostics(state)) => diagnostics::draw(state, &app.model, now, body, pen),
+        Some(Layer::Diagnostics(state)) => diagnostics::draw(state, app, now, body, pen),
         None => home(app, now, body, &reply_key, pen, ages),
     }
     None
@@ -295,18 +295,24 @@ fn nothing(app: &App, body: Rect, pen: &mut Pen<'_>) {
     }
 }
 
+fn counted(count: usize, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+}
+
 /// A question, a notice, or the keys that do something here.
 fn footer(app: &App, line: Rect, pen: &mut Pen<'_>) {
     if let Some(confirm) = &app.confirm {
         let asks = app.model.roster().leads.iter().filter(|lead| lead.needs_you()).count();
         let queued = app.model.queued();
+        let key = |intent: Intent| app.settings.keymap.keys_of(intent).into_iter().next().unwrap_or_default();
+        let keys = format!("{} / {}", key(Intent::Yes), key(Intent::No));
+        let asks = counted(asks, "open ask");
+        let queued = counted(queued, "queued message");
         let question = match confirm {
-            Confirm::Leave => format!(
-                "Leave Chief mode? {asks} open asks stay pending; {queued} queued messages may be discarded. y / n"
-            ),
-            Confirm::Quit => {
-                format!("Quit? {queued} messages are still queued; another Chief would void them. y / n")
+            Confirm::Leave => {
+                format!("Leave Chief mode? {asks}, {queued}: leads discard what is queued. {keys}")
             }
+            Confirm::Quit => format!("Quit? {queued}: the next lease, yours or another's, voids it. {keys}"),
         };
         pen.put(line.x + 1, line.y, line.right(), &text::line(&question), Role::Alarm);
         return;

@@ -13,7 +13,7 @@ use crate::console::drafts::{Draft, DraftKey};
 use crate::console::intent::{Context, Intent};
 use crate::console::text::{self, Visible};
 use crate::contract::{PendingAsk, SessionId, Timestamp, Untrusted, Uuid};
-use crate::fact::{Now, Standing};
+use crate::fact::{Fate, Standing};
 use crate::herd::{Lead, order};
 use crate::model::Model;
 
@@ -53,7 +53,7 @@ pub struct State {
 
 impl State {
     /// The pending ask of `lead`.
-    pub fn open(model: &Model, lead: &SessionId, _now: Now) -> Option<Self> {
+    pub fn open(model: &Model, lead: &SessionId) -> Option<Self> {
         let at = model.roster().leads.iter().position(|known| known.session == *lead)?;
         let lead = &model.roster().leads[at];
         let ask = lead.pending_ask.clone()?;
@@ -73,7 +73,7 @@ impl State {
             composer,
             composing: false,
             underway: false,
-            sent: None,
+            sent: model.reply_to(&lead.session, ask_id).map(|sent| sent.id),
             pending: true,
             problem: None,
             note: None,
@@ -141,7 +141,11 @@ impl State {
     }
 
     /// Takes over what changed in the model.
-    pub fn follow(&mut self, model: &Model, _now: Now) {
+    pub fn follow(&mut self, model: &Model) {
+        if self.sent.and_then(|id| model.sent(id)).is_some_and(|sent| sent.fate == Fate::Unknown) {
+            // It may be gone: it can be answered again.
+            self.sent = None;
+        }
         let ask = model.lead(&self.lead).and_then(|lead| lead.pending_ask.as_ref());
         self.pending = ask.map(|ask| ask.ask) == Some(self.ask.ask);
     }
@@ -230,11 +234,14 @@ impl State {
         let lease = match model.standing() {
             Standing::Chief { lease, .. } => *lease,
             Standing::Starting => return Err("Still starting; try again in a moment.".to_owned()),
-            _ => return Err("You are not Chief: the draft is kept. Esc, then c to become Chief.".to_owned()),
+            _ => {
+                return Err("You are not Chief: the draft is kept. Become Chief first, then send.".to_owned());
+            }
         };
         if self.lease.is_some_and(|bound| bound != lease) {
             return Err(
-                "The lease changed since this was opened: Esc, then r sends it under the new one.".to_owned()
+                "The lease changed since this was opened: close and open it to send under the new one."
+                    .to_owned(),
             );
         }
         if !self.pending {
@@ -255,7 +262,7 @@ impl State {
     /// The service refused.
     pub fn refused(&mut self, why: String) {
         self.underway = false;
-        self.problem = Some(format!("Not sent, the draft is kept: {why}."));
+        self.problem = Some(format!("Not sent, the draft is kept: {}.", why.trim_end_matches('.')));
     }
 
     /// Closes the composer; says whether the ask stays open.

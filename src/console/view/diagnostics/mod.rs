@@ -10,7 +10,7 @@ use crate::console::paint::Pen;
 use crate::console::text;
 use crate::console::theme::Role;
 use crate::fact::{Now, OtherChief, Standing, Watching};
-use crate::model::{HerdrState, Model};
+use crate::model::HerdrState;
 
 /// What the operator sees of it.
 #[derive(Debug, Default)]
@@ -55,7 +55,8 @@ impl Gravity {
 }
 
 /// Everything to say, safe to print.
-pub fn findings(model: &Model, now: Now) -> Vec<(Gravity, String)> {
+pub fn findings(app: &App, now: Now) -> Vec<(Gravity, String)> {
+    let model = &app.model;
     let mut out = Vec::new();
     out.push(match model.standing() {
         Standing::Chief { lease, .. } => (Gravity::Good, format!("You are Chief, under lease {lease}.")),
@@ -102,6 +103,17 @@ pub fn findings(model: &Model, now: Now) -> Vec<(Gravity, String)> {
         }
         out.extend(inventory.dropped.iter().map(|what| (Gravity::Warning, what.clone())));
     }
+    for draft in app.orphaned_drafts() {
+        let begin = crate::contract::Untrusted::from(draft.text.as_str()).first_units(60);
+        out.push((
+            Gravity::Note,
+            format!(
+                "A draft is kept for an ask that session {} does not put any more: \"{}\".",
+                draft.session.as_untrusted().first_units(40).escaped(),
+                begin.escaped()
+            ),
+        ));
+    }
     for left_out in &model.roster().left_out {
         let gravity = if left_out.reason.is_expected() { Gravity::Note } else { Gravity::Warning };
         out.push((gravity, left_out.sentence()));
@@ -131,21 +143,18 @@ pub fn chief_sentence(chief: &OtherChief) -> String {
 
 /// The same as plain lines, to be copied.
 pub fn lines(app: &App, now: Now) -> Vec<String> {
-    findings(&app.model, now)
-        .into_iter()
-        .map(|(gravity, text)| format!("{} {text}", gravity.word()))
-        .collect()
+    findings(app, now).into_iter().map(|(gravity, text)| format!("{} {text}", gravity.word())).collect()
 }
 
 /// Draws the diagnostics into `area`, frame included.
-pub fn draw(state: &State, model: &Model, now: Now, area: Rect, pen: &mut Pen<'_>) {
+pub fn draw(state: &State, app: &App, now: Now, area: Rect, pen: &mut Pen<'_>) {
     let inside = pen.pane(area, &text::line("Diagnostics"), true);
     if inside.is_empty() {
         return;
     }
     let room = usize::from(inside.width).saturating_sub(8);
     let mut drawn = Vec::new();
-    for (gravity, finding) in findings(model, now) {
+    for (gravity, finding) in findings(app, now) {
         for (at, line) in text::line(&finding).wrap(room).into_iter().enumerate() {
             let word = if at == 0 { gravity.word() } else { "" };
             drawn.push(Line::Pieces(vec![(text::line(word).pad_end(5), gravity.role()), (line, Role::Text)]));

@@ -26,7 +26,7 @@ impl State {
     }
 
     /// What an intent does.
-    pub fn intent(&mut self, intent: Intent, _keymap: &Keymap) {
+    pub fn intent(&mut self, intent: Intent) {
         match intent {
             Intent::Filter => self.editing = true,
             Intent::KeepFilter => self.editing = false,

@@ -14,6 +14,9 @@ use crate::fact::Now;
 use crate::herd::{Lead, order};
 use crate::model::Model;
 
+/// Characters of a paste that a filter takes.
+const MAX_FILTER: usize = 200;
+
 /// Which pane has the keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Pane {
@@ -210,17 +213,21 @@ impl State {
         }
     }
 
-    /// The topmost lead gets the cursor.
-    fn refilter(&mut self, model: &Model) {
-        let now = Now { wall: Timestamp::from_millis(0), mono: std::time::Duration::ZERO };
-        self.seen = None;
+    fn refilter(&mut self, model: &Model, now: Now) {
         self.arrange(model, now);
-        self.seen = None;
         self.keep_selection();
     }
 
+    /// Pasted text goes into the filter as one line.
+    pub fn pasted(&mut self, text: &str, model: &Model, now: Now) {
+        if let Some(filter) = self.filter.as_mut().filter(|filter| filter.editing) {
+            filter.text.extend(text.chars().filter(|character| !character.is_control()).take(MAX_FILTER));
+            self.refilter(model, now);
+        }
+    }
+
     /// What a key that is text does to the filter.
-    pub fn typed(&mut self, key: KeyEvent, model: &Model) {
+    pub fn typed(&mut self, key: KeyEvent, model: &Model, now: Now) {
         let Some(filter) = self.filter.as_mut().filter(|filter| filter.editing) else { return };
         match key.code {
             KeyCode::Char('u') if key.modifiers.contains(KeyModifiers::CONTROL) => filter.text.clear(),
@@ -236,24 +243,24 @@ impl State {
             }
             _ => return,
         }
-        self.refilter(model);
+        self.refilter(model, now);
     }
 
     /// Backs out of the innermost thing that is open.
-    pub fn back(&mut self, model: &Model) {
+    pub fn back(&mut self, model: &Model, now: Now) {
         if self.filter.take().is_some() {
-            self.refilter(model);
+            self.refilter(model, now);
         } else if self.detail_open || self.pane == Pane::Detail {
             self.detail_open = false;
             self.pane = Pane::Leads;
         } else if self.waiting_only {
             self.waiting_only = false;
-            self.refilter(model);
+            self.refilter(model, now);
         }
     }
 
     /// What an intent does.
-    pub fn intent(&mut self, intent: Intent, model: &Model) {
+    pub fn intent(&mut self, intent: Intent, model: &Model, now: Now) {
         match intent {
             Intent::NextPane | Intent::PreviousPane => {
                 self.pane = if self.pane == Pane::Leads { Pane::Detail } else { Pane::Leads };
@@ -265,7 +272,7 @@ impl State {
             }
             Intent::WaitingOnly => {
                 self.waiting_only = !self.waiting_only;
-                self.refilter(model);
+                self.refilter(model, now);
             }
             Intent::Filter => {
                 self.pane = Pane::Leads;
