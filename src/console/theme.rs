@@ -468,7 +468,8 @@ mod tests {
 
     #[test]
     fn ascii_comes_by_itself_where_unicode_would_not_show() {
-        let cases: [(&[(&str, &str)], bool, bool); 8] = [
+        type Case<'a> = (&'a [(&'a str, &'a str)], bool, bool);
+        let cases: [Case<'_>; 8] = [
             (UTF8, false, false),
             (&[("LANG", "en_GB.utf8")], false, false),
             (&[("LANG", "en_GB.UTF-8"), ("TERM", "linux")], true, false),
