@@ -203,16 +203,13 @@ impl Office {
             Some(_) => return Err(Refusal::AnotherAsk),
             None => return Err(Refusal::NotPending),
         }
-        if self.outbox().is_answering(&reply.lead, reply.ask) {
-            return Err(Refusal::AlreadyReplied);
-        }
         self.send(Kind::ChiefReply, &reply.lead, Some(reply.ask), reply.lease, &reply.text)
     }
 
     fn send(
         &self,
         kind: Kind,
-        lead: &SessionId,
+        lead_session: &SessionId,
         ask: Option<Uuid>,
         bound_to: Uuid,
         text: &Untrusted,
@@ -226,18 +223,21 @@ impl Office {
         if lease.id() != bound_to {
             return Err(Refusal::AnotherLease);
         }
+        if ask.is_some_and(|ask| self.outbox().is_answering(lead_session, ask)) {
+            return Err(Refusal::AlreadyReplied);
+        }
         let message = Message {
             id: Uuid::random(),
             lease: lease.id(),
             kind,
             from: self.session.clone(),
-            to: lead.clone(),
-            lead: lead.clone(),
+            to: lead_session.clone(),
+            lead: lead_session.clone(),
             ask,
             text: text.clone(),
             created_at: self.now().wall,
         };
-        match inbox::publish(self.agent_dir.path(), &self.runtime.inbox(lead), &message)? {
+        match inbox::publish(self.agent_dir.path(), &self.runtime.inbox(lead_session), &message)? {
             inbox::Published::Unsettled(error) => {
                 tracing::warn!(%error, id = %message.id, "after publishing")
             }

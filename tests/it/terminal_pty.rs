@@ -2,8 +2,6 @@
 //!
 //! The program in it is this test binary, run again with the ignored test [`child`] alone.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
-
 use std::io::{Read, Write};
 use std::num::NonZero;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};

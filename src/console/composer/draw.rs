@@ -3,16 +3,9 @@
 use ratatui::layout::Rect;
 
 use super::Composer;
+use super::layout::Layout;
 use crate::console::paint::Pen;
-use crate::console::text::{self, Visible};
 use crate::console::theme::Role;
-
-/// A row of the screen: the graphemes of one line that stand in it.
-struct Row {
-    line: usize,
-    from: usize,
-    text: Visible,
-}
 
 impl Composer {
     /// Draws the text into `area`, the cursor in sight; gives the cursor's place.
@@ -20,68 +13,59 @@ impl Composer {
         if area.is_empty() {
             return None;
         }
-        // One column is left for the cursor at the end of a full row.
-        let width = usize::from(area.width).saturating_sub(1).max(1);
-        let lines = self.area.lines();
-        let rows: Vec<Row> =
-            lines.iter().enumerate().flat_map(|(at, line)| rows_of(at, line, width)).collect();
+        self.shown.set((area.width, area.height));
+        let layout = Layout::new(self.area.lines(), area.width);
         let cursor = self.area.cursor();
-        let before: String = lines.get(cursor.0).map_or("", String::as_str).chars().take(cursor.1).collect();
-        let grapheme = text::line(&before).graphemes().count();
-        let at = rows.iter().rposition(|row| row.line == cursor.0 && row.from <= grapheme).unwrap_or(0);
-        let column: usize = (rows.get(at))
-            .map_or(0, |row| row.text.graphemes().take(grapheme - row.from).map(|(_, width)| width).sum());
-        let height = usize::from(area.height);
-        let top = (at + 1).saturating_sub(height);
-        for (y, row) in (area.y..area.bottom()).zip(&rows[top..]) {
-            pen.put(area.x, y, area.right(), &row.text, Role::Input);
+        let (at, column) = layout.place(cursor.0, cursor.1);
+        let top = (at + 1).saturating_sub(usize::from(area.height));
+        for (y, row) in (area.y..area.bottom()).zip(top..layout.len()) {
+            pen.put(area.x, y, area.right(), &layout.row(row), Role::Input);
         }
         Some((area.x + column as u16, area.y + (at - top) as u16))
     }
 }
 
-/// Breaks one line into rows of at most `width` columns, between words where that can be.
-fn rows_of(line: usize, text_of_line: &str, width: usize) -> Vec<Row> {
-    let shown = text::line(text_of_line);
-    let graphemes: Vec<(&str, usize)> = shown.graphemes().collect();
-    let mut rows = Vec::new();
-    let mut from = 0;
-    loop {
-        let mut end = from;
-        let mut used = 0;
-        let mut after_space = None;
-        while let Some((grapheme, columns)) = graphemes.get(end) {
-            if used + columns > width && end > from {
-                break;
-            }
-            used += columns;
-            end += 1;
-            if *grapheme == " " {
-                after_space = Some(end);
-            }
-        }
-        if end < graphemes.len() {
-            end = after_space.unwrap_or(end);
-        }
-        let row: String = graphemes[from..end].iter().map(|(grapheme, _)| *grapheme).collect();
-        rows.push(Row { line, from, text: text::line(&row) });
-        from = end;
-        if from >= graphemes.len() {
-            return rows;
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use ratatui::buffer::Buffer;
+
     use super::*;
+    use crate::console::theme::{GlyphChoice, Theme};
+
+    /// Draws into the middle of a buffer; gives its rows and the cursor.
+    fn draw(composer: &Composer, width: u16, height: u16) -> (Vec<String>, Option<(u16, u16)>) {
+        let theme = Theme::load(None, GlyphChoice::Unicode, |_| None).unwrap();
+        let mut buffer = Buffer::empty(Rect::new(0, 0, width + 4, height + 2));
+        let area = Rect::new(2, 1, width, height);
+        let cursor = composer.draw(area, &mut Pen::new(&mut buffer, &theme));
+        let row = |y| (0..width + 4).map(|x| buffer[(x, y)].symbol()).collect::<String>();
+        ((0..height + 2).map(|y| row(y).trim_end().to_owned()).collect(), cursor)
+    }
 
     #[test]
-    fn rows_break_between_words_and_lose_nothing() {
-        let rows = rows_of(0, "one two threeeeeeee four", 8);
-        let texts: Vec<_> = rows.iter().map(|row| row.text.as_str()).collect();
-        assert_eq!(texts, ["one two ", "threeeee", "eee four"]);
-        assert_eq!(rows_of(0, "", 8).len(), 1);
-        assert_eq!(rows_of(0, "😀😀😀", 3).len(), 3);
+    fn hostile_text_stays_in_its_area_and_the_cursor_in_sight() {
+        let mut composer = Composer::new(str::len);
+        let text = format!("one\ttwo \u{202e}{} 漢字漢字 end", "a\u{301}".repeat(9));
+        let _ = composer.paste(&text, std::time::Duration::ZERO);
+        for width in 0..30 {
+            for height in 0..6 {
+                let (rows, cursor) = draw(&composer, width, height);
+                let shown = rows.concat();
+                assert!(!shown.chars().any(crate::contract::text::is_unsafe_to_show), "{shown:?}");
+                assert!(rows[0].is_empty() && rows[usize::from(height) + 1].is_empty());
+                assert!(rows.iter().all(|row| row.is_empty() || row.starts_with("  ")));
+                let inside = |(x, y)| (2..2 + width).contains(&x) && (1..=height).contains(&y);
+                assert_eq!(cursor.map(inside), (width > 0 && height > 0).then_some(true), "{width}×{height}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_last_rows_are_shown_when_there_are_too_many() {
+        let mut composer = Composer::new(str::len);
+        composer.set_text("1\n2\n3\n4\n5 漢");
+        let (rows, cursor) = draw(&composer, 10, 3);
+        assert_eq!(rows, ["", "  3", "  4", "  5 漢", ""]);
+        assert_eq!(cursor, Some((6, 3)));
     }
 }
