@@ -27,6 +27,8 @@ pub enum Effect {
     Request(Request),
     /// This draft shall be durable.
     SaveDraft(Draft),
+    /// Drafts that are not durable yet shall be, without waiting for the next key.
+    SaveDraftsNow,
     /// This draft was sent.
     RemoveDraft(DraftKey),
     /// This text shall be on the clipboard.
@@ -235,6 +237,7 @@ impl App {
 
     /// A key outside bursts.
     pub fn key(&mut self, key: KeyEvent, now: Now) {
+        self.settle(now);
         let context = self.context();
         match self.settings.keymap.press(context, &mut self.sequence, key) {
             Pressed::Intent(intent) => self.intent(intent, now),
@@ -269,6 +272,7 @@ impl App {
 
     /// Pasted text: kept in a text field, ignored elsewhere.
     pub fn paste(&mut self, text: &str, now: Now) {
+        self.settle(now);
         match self.layers.last_mut() {
             Some(Layer::Ask(state)) if state.is_composing() && self.confirm.is_none() => {
                 let problem = state.pasted(text, now.mono);
@@ -335,7 +339,7 @@ impl App {
             Intent::PreviousAsk => self.next_ask(false, now),
             Intent::FocusPane => self.focus_pane(now),
             Intent::Copy => self.copy(now),
-            Intent::Send => self.send(now),
+            Intent::Send => self.enter(now),
             Intent::Newline => {
                 if let Some(Layer::Ask(state)) = self.layers.last_mut() {
                     state.newline(now.mono);
@@ -390,6 +394,7 @@ impl App {
                 return;
             }
         };
+        self.effects.push_back(Effect::SaveDraftsNow);
         if !stays {
             self.layers.pop();
             self.roster.follow(&self.model, now, false);
@@ -556,10 +561,35 @@ impl App {
         }
     }
 
+    /// Enter in the composer: sends once it is known to be no part of a paste.
+    fn enter(&mut self, now: Now) {
+        if let Some(Layer::Ask(state)) = self.layers.last_mut() {
+            state.enter(now.mono);
+            self.keep_draft(now);
+        }
+    }
+
+    /// Whether an Enter stood alone by `now`: what was written is sent then.
+    pub fn settle(&mut self, now: Now) -> bool {
+        let Some(Layer::Ask(state)) = self.layers.last_mut() else { return false };
+        let sends = self.confirm.is_none() && state.settle(now.mono);
+        if sends {
+            self.send(now);
+        }
+        sends
+    }
+
+    /// When to ask [`App::settle`], should nothing be typed.
+    pub fn settle_at(&self) -> Option<Duration> {
+        match self.layers.last() {
+            Some(Layer::Ask(state)) => state.settle_at(),
+            _ => None,
+        }
+    }
+
     fn send(&mut self, now: Now) {
         let Some(Layer::Ask(state)) = self.layers.last_mut() else { return };
-        match state.send(&self.model, now.mono) {
-            ask::Sending::Newline => self.keep_draft(now),
+        match state.send(&self.model) {
             ask::Sending::Refused | ask::Sending::Underway => {}
             ask::Sending::Reply(reply) => {
                 let key = state.key();

@@ -10,7 +10,7 @@ use tokio::sync::{Notify, mpsc, oneshot, watch};
 
 use super::app::{App, Effect, Settings};
 use super::burst::{BurstGuard, Passed};
-use super::drafts::{self, Draft};
+use super::drafts::{self, Debounce, Draft};
 use super::keymap::{Keymap, KeymapError};
 use super::terminal::{self, Events, Screen, Signal, Signals, TerminalError};
 use super::text::Visible;
@@ -36,8 +36,6 @@ const FRAME: Duration = Duration::from_millis(8);
 const SHUTDOWN: Duration = Duration::from_secs(3);
 /// How long a suspension waits for drafts.
 const SUSPEND: Duration = Duration::from_secs(1);
-/// A draft is durable at most this long after the last key.
-const DRAFT: Duration = Duration::from_millis(700);
 
 /// What the console is started with.
 pub struct Options {
@@ -192,7 +190,7 @@ async fn console(options: Options, keymap: Keymap) -> Result<Ended, RunError> {
         started,
         guard: BurstGuard::default(),
         unsaved: BTreeMap::new(),
-        save_at: None,
+        save: Debounce::default(),
         title: Visible::default(),
         dirty: true,
         next_frame: None,
@@ -252,7 +250,7 @@ struct Console {
     started: Instant,
     guard: BurstGuard,
     unsaved: BTreeMap<PathBuf, Draft>,
-    save_at: Option<Instant>,
+    save: Debounce,
     title: Visible,
     dirty: bool,
     /// When the frame shown is out of date by itself.
@@ -334,13 +332,15 @@ impl Console {
             }
             self.pass_keys();
             self.app.tick(self.now());
+            self.dirty |= self.app.settle(self.now());
             if self.next_frame.is_some_and(|at| at <= Instant::now()) {
                 self.dirty = true;
             }
-            if self.save_at.is_some_and(|at| at <= Instant::now()) {
+            let turn = self.carry_out(screen).await;
+            if self.save.take(self.now().mono) {
                 self.save_drafts();
             }
-            match self.carry_out(screen).await {
+            match turn {
                 Turn::Go => {}
                 Turn::Redraw => screen.redraw()?,
                 Turn::Suspend => {
@@ -365,8 +365,9 @@ impl Console {
                 self.second_attempt = None;
                 None
             }
-            Registration::NotListed { .. }
-                if self.app.layers.is_empty()
+            registration
+                if registration.is_not_taken_for_pi()
+                    && self.app.layers.is_empty()
                     && self.app.confirm.is_none()
                     && self.app.model.queued() == 0 =>
             {
@@ -383,7 +384,9 @@ impl Console {
             (false, _) => self.next_frame,
         };
         let held = self.guard.deadline().map(|at| self.started + at);
-        [frame, held, self.save_at].into_iter().flatten().min()
+        let save = self.save.deadline().map(|at| self.started + at);
+        let enter = self.app.settle_at().map(|at| self.started + at);
+        [frame, held, enter, save].into_iter().flatten().min()
     }
 
     fn draw(&mut self, screen: &mut Screen) -> Result<(), RunError> {
@@ -444,8 +447,9 @@ impl Console {
                 Effect::SaveDraft(draft) => {
                     let path = drafts::path(&self.state.drafts(), &draft.key());
                     self.unsaved.insert(path, draft);
-                    self.save_at.get_or_insert_with(|| Instant::now() + DRAFT);
+                    self.save.changed(self.now().mono);
                 }
+                Effect::SaveDraftsNow => self.save.at_once(self.now().mono),
                 Effect::RemoveDraft(key) => {
                     let path = drafts::path(&self.state.drafts(), &key);
                     self.unsaved.remove(&path);
@@ -480,7 +484,6 @@ impl Console {
 
     /// Makes the drafts durable, without waiting for it; the disk thread keeps the order.
     fn save_drafts(&mut self) {
-        self.save_at = None;
         for draft in std::mem::take(&mut self.unsaved).into_values() {
             let directory = self.state.drafts();
             let saved = self.disk.run(move || drafts::save(&directory, &draft));

@@ -1,5 +1,7 @@
 //! Reading back whether Herdr lists us: what a lead will look for before it writes up.
 
+use std::fmt;
+
 use super::api::{Agent, AgentSession, Status};
 use super::locate::PaneContext;
 use crate::contract::Untrusted;
@@ -45,6 +47,18 @@ pub enum OnOurPane {
         /// Its kind.
         agent: Untrusted,
     },
+}
+
+impl fmt::Display for OnOurPane {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nothing => f.write_str("Herdr does not take this pane's program for Pi"),
+            Self::NoSession => f.write_str("Herdr lists this pane's Pi without a session"),
+            Self::Another { agent } => {
+                write!(f, "Herdr lists another session ({}) on this pane", agent.first_units(40).escaped())
+            }
+        }
+    }
 }
 
 /// Looks for `session` in the list as a lead does: source, agent and kind must fit, and it must be

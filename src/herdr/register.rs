@@ -54,7 +54,7 @@ pub enum Registration {
     /// Reported and answered, but not in the list.
     NotListed {
         /// What is on our pane instead.
-        why: String,
+        instead: OnOurPane,
     },
     /// Listed, but where leads don't look.
     ListedElsewhere {
@@ -80,6 +80,12 @@ impl Registration {
         Self::NotTried { why: why.to_string() }
     }
 
+    /// Whether Herdr sees no Pi here at all, so that the one thing left is to try another name:
+    /// [`super::reexec::second_attempt`].
+    pub fn is_not_taken_for_pi(&self) -> bool {
+        *self == Self::NotListed { instead: OnOurPane::Nothing }
+    }
+
     /// Whether leads find this Chief.
     pub fn can_write_up(&self) -> bool {
         *self == Self::Registered
@@ -92,9 +98,8 @@ impl fmt::Display for Registration {
         match self {
             Self::Registered => f.write_str("leads can write up"),
             Self::Registering => f.write_str("leads can't write up yet: registering in Herdr"),
-            Self::NotTried { why } | Self::NotListed { why } | Self::Failed { why } => {
-                write!(f, "leads can't write up: {why}")
-            }
+            Self::NotTried { why } | Self::Failed { why } => write!(f, "leads can't write up: {why}"),
+            Self::NotListed { instead } => write!(f, "leads can't write up: {instead}"),
             Self::ListedElsewhere { place } => {
                 let pane = place.pane.first_units(64);
                 write!(f, "leads can't write up: Herdr lists this Chief on pane {}", pane.escaped())
@@ -503,7 +508,7 @@ impl Work {
             }
             Listing::Elsewhere(place) => Registration::ListedElsewhere { place },
             Listing::Several(places) => Registration::Duplicate { places },
-            Listing::Absent(instead) => Registration::NotListed { why: why_absent(&instead) },
+            Listing::Absent(instead) => Registration::NotListed { instead },
         };
         let is_gone = matches!(verdict, Registration::NotListed { .. });
         if self.phase == Phase::Steady && is_gone {
@@ -518,16 +523,6 @@ impl Work {
             self.retry();
         }
         Ok(())
-    }
-}
-
-fn why_absent(instead: &OnOurPane) -> String {
-    match instead {
-        OnOurPane::Nothing => "Herdr does not take this pane's program for Pi".to_owned(),
-        OnOurPane::NoSession => "Herdr lists this pane's Pi without a session".to_owned(),
-        OnOurPane::Another { agent } => {
-            format!("Herdr lists another session ({}) on this pane", agent.first_units(40).escaped())
-        }
     }
 }
 

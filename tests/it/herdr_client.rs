@@ -415,3 +415,31 @@ async fn a_panes_status_is_told_to_those_who_watch_it() {
         (Untrusted::from(&*pane), Some(Status::Blocked))
     );
 }
+
+#[tokio::test]
+async fn a_wait_given_up_within_a_line_loses_none_of_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let socket = directory.path().join("s");
+    let listener = UnixListener::bind(&socket).unwrap();
+    let client = Client::new(socket).with_timeout(DEADLINE);
+    let wanted = Subscription::all_global();
+    let (accepted, events) = tokio::join!(
+        async {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            stream
+                .write_all(b"{\"id\":\"\",\"result\":{\"type\":\"subscription_started\"}}\n")
+                .await
+                .unwrap();
+            stream
+        },
+        client.subscribe(&wanted)
+    );
+    let (mut stream, mut events) = (accepted, events.unwrap());
+    stream.write_all(b"{\"event\":\"tab_cl").await.unwrap();
+    assert!(tokio::time::timeout(SHORT, events.next()).await.is_err());
+    stream.write_all(b"osed\",\"data\":{}}\nno event\n{\"event\":\"last\"}\n").await.unwrap();
+    assert_eq!(within(events.next()).await.unwrap().name, "tab_closed");
+    // One that is none does not end the stream.
+    assert!(matches!(within(events.next()).await, Err(HerdrError::Garbage { .. })));
+    assert_eq!(within(events.next()).await.unwrap().name, "last");
+}

@@ -181,6 +181,7 @@ async fn without_the_hint_ok_means_nothing() {
     setting.attach(&program);
     let registrar = setting.registrar(quick());
     reaches(&registrar, "not listed", |now| matches!(now, Registration::NotListed { .. })).await;
+    assert!(registrar.status().borrow().is_not_taken_for_pi());
     assert_eq!(setting.agents().await, []);
     assert!(setting.server().calls().iter().any(|call| call.method == "pane.report_agent"));
     // As soon as there is one, it is used.
@@ -276,6 +277,7 @@ async fn a_stale_report_is_answered_ok_and_changes_nothing() {
     let registrar = setting.registrar(quick());
     let status = reaches(&registrar, "not listed", |now| matches!(now, Registration::NotListed { .. })).await;
     assert_eq!(status.to_string(), "leads can't write up: Herdr lists another session (pi) on this pane");
+    assert!(!status.is_not_taken_for_pi());
     assert!(setting.entry().await.is_none());
 }
 

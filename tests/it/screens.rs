@@ -170,6 +170,8 @@ fn press(app: &mut App, keys: &str, now: Now) {
             other => KeyCode::Char(other),
         };
         app.key(KeyEvent::new(code, KeyModifiers::NONE), now);
+        // A hand takes longer than that between two keys.
+        app.settle(Now { mono: now.mono + Duration::from_millis(20), ..now });
     }
 }
 

@@ -5,6 +5,7 @@
 pub(super) struct Process {
     pub(super) pid: u32,
     /// Tells it from a later process with the same id.
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
     started: Option<u64>,
     told_pi: bool,
 }

@@ -19,8 +19,6 @@ use crate::model::Model;
 
 /// What sending came to, before the service is asked.
 pub enum Sending {
-    /// The Enter belonged to a paste: it made a new line.
-    Newline,
     /// Not sent; why is shown.
     Refused,
     /// The same text is being sent already.
@@ -191,13 +189,26 @@ impl State {
     }
 
     /// Enter in the composer.
-    pub fn send(&mut self, model: &Model, mono: Duration) -> Sending {
+    pub fn enter(&mut self, mono: Duration) {
+        if self.composing && !self.underway {
+            self.composer.enter(mono);
+        }
+    }
+
+    /// Whether an Enter stood alone by `mono`, so that the text is to be sent.
+    pub fn settle(&mut self, mono: Duration) -> bool {
+        self.composing && self.composer.settle(mono)
+    }
+
+    /// When to ask [`State::settle`], should nothing be typed.
+    pub fn settle_at(&self) -> Option<Duration> {
+        self.composer.deadline()
+    }
+
+    /// Checks what is to be sent.
+    pub fn send(&mut self, model: &Model) -> Sending {
         if self.underway {
             return Sending::Underway;
-        }
-        if self.composer.enter_is_newline(mono) {
-            self.composer.newline(mono);
-            return Sending::Newline;
         }
         match self.check(model) {
             Ok(lease) => {
