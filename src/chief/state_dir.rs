@@ -94,6 +94,11 @@ impl StateDir {
         self.socket.join("drafts")
     }
 
+    /// The text copied last.
+    pub fn copied(&self) -> PathBuf {
+        self.root.join("copied.txt")
+    }
+
     /// Reads who we are on this socket; made once, with the role of a lead, if there is none.
     pub fn identity(&self) -> Result<Identity, StateError> {
         let path = self.socket.join("identity.json");

@@ -178,7 +178,8 @@ impl Service {
     }
 
     async fn chief(&mut self) -> Uuid {
-        let standing = self.standing("to be Chief", |standing| matches!(standing, Standing::Chief { .. })).await;
+        let standing =
+            self.standing("to be Chief", |standing| matches!(standing, Standing::Chief { .. })).await;
         standing.lease().unwrap()
     }
 
@@ -257,9 +258,7 @@ async fn a_second_console_is_suspended_until_the_first_is_gone() {
     assert!(second.ask(|ticket| Request::BecomeChief { ticket }).await.is_err());
 
     first.end().await;
-    second
-        .standing("to see it free", |standing| *standing == Standing::Suspended(OtherChief::None))
-        .await;
+    second.standing("to see it free", |standing| *standing == Standing::Suspended(OtherChief::None)).await;
     assert_eq!(second.ask(|ticket| Request::BecomeChief { ticket }).await, Ok(Done::BecameChief));
     second.chief().await;
     second.end().await;
@@ -392,7 +391,8 @@ async fn replies_to_one_lead_go_out_in_the_order_they_were_asked_for() {
     }
     let mut messages = world.inbox();
     messages.sort_by_key(|message| ids.iter().position(|id| *id == message.id));
-    let texts: Vec<String> = messages.iter().map(|message| message.text.to_str_lossy().into_owned()).collect();
+    let texts: Vec<String> =
+        messages.iter().map(|message| message.text.to_str_lossy().into_owned()).collect();
     assert_eq!(texts, (1..=20).map(|n: u32| n.to_string()).collect::<Vec<_>>());
     assert!(messages.is_sorted_by_key(|message| message.created_at));
     service.end().await;

@@ -14,4 +14,6 @@ mod herdr_client;
 mod herdr_register;
 mod herdr_wire;
 mod pi_header;
+mod screens;
 mod support;
+mod terminal_pty;
