@@ -35,6 +35,10 @@ pub enum Effect {
     Redraw,
     /// The shell shall have the terminal.
     Suspend,
+    /// Chief mode was left.
+    Left,
+    /// We became Chief.
+    BecameChief,
     /// The console shall end.
     Quit,
 }
@@ -43,14 +47,14 @@ pub enum Effect {
 pub struct Settings {
     /// The Herdr session's name, for the header.
     pub herdr_session: Untrusted,
+    /// Where Herdr's socket was looked for.
+    pub looked_for: String,
     /// Keys.
     pub keymap: Keymap,
     /// Styles and glyphs.
     pub theme: Theme,
     /// A time of day as the operator's clock shows it.
     pub clock: fn(Timestamp) -> String,
-    /// Hints for someone who sees this for the first time.
-    pub guided: bool,
 }
 
 /// One thing said in the footer.
@@ -205,12 +209,16 @@ impl App {
                     None => self.say(format_args!("Not sent, the draft is kept: {why}"), Role::Alarm, now),
                 }
             }
-            (Pending::BecomeChief, Ok(_)) => self.say(format_args!("You are Chief."), Role::Good, now),
+            (Pending::BecomeChief, Ok(_)) => {
+                self.say(format_args!("You are Chief."), Role::Good, now);
+                self.effects.push_back(Effect::BecameChief);
+            }
             (Pending::BecomeChief, Err(why)) => {
                 self.say(format_args!("Not Chief: {why}"), Role::Alarm, now);
             }
             (Pending::Leave, Ok(_)) => {
                 self.say(format_args!("You are not Chief any more: watching."), Role::Notice, now);
+                self.effects.push_back(Effect::Left);
             }
             (Pending::Leave, Err(why)) => self.say(format_args!("Leaving failed: {why}"), Role::Alarm, now),
             (Pending::Focus, Err(why)) => {

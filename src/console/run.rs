@@ -23,6 +23,7 @@ use crate::chief::state_dir::{StateDir, StateError};
 use crate::contract::{Timestamp, Untrusted};
 use crate::disk::{AgentDir, DiskThread, durable};
 use crate::fact::{self, Fact, FactSender, Now};
+use crate::herdr::reexec::Reexec;
 use crate::herdr::register::{Releaser, Timing};
 use crate::herdr::{Client, Located, PaneContext, Registrar, Registration};
 use crate::model::Model;
@@ -49,8 +50,12 @@ pub struct Options {
     pub keys: BTreeMap<String, Vec<String>>,
     /// Styles and glyphs.
     pub theme: Theme,
-    /// Hints for someone who sees this for the first time.
-    pub guided: bool,
+    /// How to be taken for Pi, should Herdr not list us in spite of the hint.
+    pub second_attempt: Option<Reexec>,
+    /// How to be no Pi any more, on leaving Chief mode.
+    pub on_leaving: Option<Reexec>,
+    /// How to be taken for Pi again, on becoming Chief after that.
+    pub on_becoming_chief: Option<Reexec>,
 }
 
 /// Why the console could not start, or ended.
@@ -71,12 +76,14 @@ pub enum RunError {
 }
 
 /// How the console ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ended {
     /// The operator quit.
     Quit,
     /// A signal ended it.
     Signal(Signal),
+    /// To be executed again: lease and terminal are given back.
+    Again(Reexec),
 }
 
 /// Runs the console until it is quit.
@@ -166,10 +173,10 @@ async fn console(options: Options, keymap: Keymap) -> Result<Ended, RunError> {
 
     let settings = Settings {
         herdr_session: options.socket.session_name(),
+        looked_for: options.socket.looked_for(),
         keymap,
         theme: options.theme,
         clock: local_time,
-        guided: options.guided,
     };
     let app = App::new(Model::new(session, registration), settings, kept.drafts);
     let mut console = Console {
@@ -186,6 +193,9 @@ async fn console(options: Options, keymap: Keymap) -> Result<Ended, RunError> {
         dirty: true,
         next_frame: None,
         last_frame: None,
+        second_attempt: options.second_attempt,
+        on_leaving: options.on_leaving,
+        on_becoming_chief: options.on_becoming_chief,
     };
     for skipped in kept.skipped {
         console.app.say(format_args!("A draft was not read: {skipped}"), Role::Warning, console.now());
@@ -243,13 +253,16 @@ struct Console {
     /// When the frame shown is out of date by itself.
     next_frame: Option<Instant>,
     last_frame: Option<Instant>,
+    second_attempt: Option<Reexec>,
+    on_leaving: Option<Reexec>,
+    on_becoming_chief: Option<Reexec>,
 }
 
 enum Turn {
     Go,
     Suspend,
     Redraw,
-    End,
+    End(Ended),
 }
 
 impl Console {
@@ -300,6 +313,13 @@ impl Console {
                     let now = self.now();
                     self.app.facts(facts.take(), now);
                     self.dirty = true;
+                    // Not while something is open: the screen would be gone under the operator.
+                    if matches!(self.app.model.registration(), Registration::NotListed { .. })
+                        && self.app.layers.is_empty()
+                        && let Some(again) = self.second_attempt.take()
+                    {
+                        return Ok(Ended::Again(again));
+                    }
                 }
                 () = asleep => {}
             }
@@ -320,7 +340,7 @@ impl Console {
                     self.request(Request::RegisterAgain).await;
                     self.dirty = true;
                 }
-                Turn::End => return Ok(Ended::Quit),
+                Turn::End(ended) => return Ok(ended),
             }
         }
     }
@@ -408,7 +428,17 @@ impl Console {
                 Effect::Copy(text) => self.copy(text, screen).await,
                 Effect::Redraw => turn = Turn::Redraw,
                 Effect::Suspend => turn = Turn::Suspend,
-                Effect::Quit => return Turn::End,
+                Effect::Left => {
+                    if let Some(again) = self.on_leaving.take() {
+                        return Turn::End(Ended::Again(again));
+                    }
+                }
+                Effect::BecameChief => {
+                    if let Some(again) = self.on_becoming_chief.take() {
+                        return Turn::End(Ended::Again(again));
+                    }
+                }
+                Effect::Quit => return Turn::End(Ended::Quit),
             }
             self.dirty = true;
         }

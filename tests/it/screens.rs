@@ -115,10 +115,10 @@ fn empty(theme: Theme) -> App {
     let model = Model::new(session("chief"), Registration::Registered);
     let settings = Settings {
         herdr_session: "default".into(),
+        looked_for: "/run/h.sock (--socket)".to_owned(),
         keymap: Keymap::new(&BTreeMap::new()).unwrap(),
         theme,
         clock: |_| "09:12".to_owned(),
-        guided: false,
     };
     App::new(model, settings, [])
 }

@@ -265,10 +265,13 @@ fn split(body: Rect, app: &App) -> (Option<Rect>, Option<Rect>) {
 /// What stands in place of an empty list.
 fn nothing(app: &App, body: Rect, pen: &mut Pen<'_>) {
     let inside = pen.pane(body, &text::line("Leads"), true);
+    let looked_for = format!("Looked for: {}", app.settings.looked_for);
     let words: &[&str] = match (app.model.is_complete(), app.model.herdr()) {
         (_, HerdrState::Down { .. }) => &[
             "Herdr does not answer, so nobody can be seen.",
-            "headman tries again by itself. To look around without one, run: headman demo",
+            &looked_for,
+            "",
+            "headman tries again by itself. To look around without a Herdr, run: headman demo",
         ],
         (false, _) => &["Looking for leads \u{2026}"],
         (true, _) => &[
@@ -281,13 +284,11 @@ fn nothing(app: &App, body: Rect, pen: &mut Pen<'_>) {
     };
     let mut y = inside.y + 1;
     for word in words {
-        for line in text::wrap(*word, usize::from(inside.width.saturating_sub(4))) {
+        let room = usize::from(inside.width.saturating_sub(4));
+        for line in text::line(*word).wrap(room) {
             if y < inside.bottom() {
                 pen.put(inside.x + 2, y, inside.right(), &line, Role::Text);
             }
-            y += 1;
-        }
-        if word.is_empty() {
             y += 1;
         }
     }
