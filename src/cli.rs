@@ -346,7 +346,7 @@ fn configured(places: &Places) -> Result<Config, Failure> {
 }
 
 /// The socket to use.
-fn located<'a>(places: &'a Places, what: &str) -> Result<Located, Failure> {
+fn located(places: &Places, what: &str) -> Result<Located, Failure> {
     places.socket.clone().map_err(|error| {
         let text = error.to_string();
         let (why, hint) = text.rsplit_once(". ").unwrap_or((&text, "Use --socket"));

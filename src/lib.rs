@@ -12,6 +12,7 @@ pub mod disk;
 pub mod fact;
 pub mod herd;
 pub mod herdr;
+pub mod lead;
 pub mod model;
 pub mod pi;
 pub mod source;

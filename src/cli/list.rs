@@ -30,8 +30,7 @@ pub fn run(places: &Places, out: &mut Out) -> Result<Exit, Failure> {
     let client = Client::new(PathBuf::from(&socket.path));
     let (snapshot, branches) = block_on(async {
         let snapshot = client.snapshot().await?;
-        let mut branches = Branches::default();
-        branches.refresh(&client, &snapshot).await;
+        let branches = Branches::all(&client, &snapshot).await;
         Ok((snapshot, branches))
     })?
     .map_err(|error| Failure::herdr(WHAT, &error, &socket))?;

@@ -429,7 +429,7 @@ mod tests {
 
     #[test]
     fn what_nests_without_limit_is_written_again() {
-        let text = format!("{}{}", "[{\"a\":".repeat(20_000), "0}]".repeat(1) + &"}]".repeat(19_999));
+        let text = format!("{}{}", "[{\"a\":".repeat(20_000), "0".to_owned() + &"}]".repeat(20_000));
         assert_eq!(again(&text), text);
     }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::sync::{Notify, watch};
+use tokio::task::{JoinError, JoinSet};
 
 use crate::chief::staff::Office;
 use crate::contract::Untrusted;
@@ -23,6 +24,10 @@ const ACTIVE: Duration = Duration::from_millis(500);
 const SLOW_FACTOR: u32 = 10;
 /// How old the branches of the workspaces may become.
 const BRANCHES: Duration = Duration::from_secs(60);
+/// How many workspaces are asked about at once.
+const AT_ONCE: usize = 8;
+/// How long the first picture waits for branches.
+const FIRST_BRANCHES: Duration = Duration::from_millis(250);
 /// Events come in bursts: one snapshot for those within this time.
 const BURST: Duration = Duration::from_millis(50);
 
@@ -96,11 +101,13 @@ impl Poll {
     }
 }
 
-/// What is checked out where: asked for each workspace, now and then.
+/// What is checked out where: asked for each workspace, now and then, beside the snapshots.
 #[derive(Default)]
 pub struct Branches {
     known: BTreeMap<Untrusted, Branch>,
     asked: BTreeMap<Untrusted, Instant>,
+    answers: JoinSet<(Untrusted, Result<Branch, HerdrError>)>,
+    waited: bool,
 }
 
 impl Branches {
@@ -109,34 +116,71 @@ impl Branches {
         &self.known
     }
 
-    /// Asks for those that are new or old by now.
-    pub async fn refresh(&mut self, client: &Client, snapshot: &Snapshot) {
+    /// All of them, for whoever asks but once.
+    pub async fn all(client: &Client, snapshot: &Snapshot) -> Self {
+        let mut branches = Self::default();
+        branches.ask(client, snapshot);
+        while let Some(answer) = branches.answers.join_next().await {
+            branches.take(answer);
+            branches.ask(client, snapshot);
+        }
+        branches
+    }
+
+    /// Asks for those that are new or old by now, and takes what was answered meanwhile.
+    async fn refresh(&mut self, client: &Client, snapshot: &Snapshot) {
         let here = |id: &Untrusted| snapshot.workspaces.iter().any(|workspace| workspace.workspace_id == *id);
         self.known.retain(|id, _| here(id));
         self.asked.retain(|id, _| here(id));
+        self.ask(client, snapshot);
+        // Names begin with the branch: the first picture waits for them, but not for long.
+        if !std::mem::replace(&mut self.waited, true) {
+            let all = async {
+                while let Some(answer) = self.answers.join_next().await {
+                    self.take(answer);
+                    self.ask(client, snapshot);
+                }
+            };
+            let _ = tokio::time::timeout(FIRST_BRANCHES, all).await;
+        }
+        while let Some(answer) = self.answers.try_join_next() {
+            self.take(answer);
+        }
+    }
+
+    fn ask(&mut self, client: &Client, snapshot: &Snapshot) {
         for workspace in &snapshot.workspaces {
             let id = &workspace.workspace_id;
+            if self.answers.len() >= AT_ONCE {
+                return;
+            }
             if self.asked.get(id).is_some_and(|asked| asked.elapsed() < BRANCHES) {
                 continue;
             }
             self.asked.insert(id.clone(), Instant::now());
-            match client.worktree_list(&id.to_str_lossy()).await {
-                Ok(entries) => {
+            let repo = workspace.worktree.as_ref().and_then(|worktree| worktree.repo_name.clone());
+            let (client, id) = (client.clone(), id.clone());
+            self.answers.spawn(async move {
+                let branch = client.worktree_list(&id.to_str_lossy()).await.map(|entries| {
                     let entry =
-                        entries.into_iter().find(|entry| entry.open_workspace_id.as_ref() == Some(id));
-                    let repo = workspace.worktree.as_ref().and_then(|worktree| worktree.repo_name.clone());
-                    self.known
-                        .insert(id.clone(), Branch { repo, branch: entry.and_then(|entry| entry.branch) });
-                }
-                // No work tree, or an older Herdr: the label stands in.
-                Err(HerdrError::Server { .. }) => {
-                    self.known.remove(id);
-                }
-                // It failed as a whole: ask again with the next snapshot.
-                Err(_) => {
-                    self.asked.remove(id);
-                    return;
-                }
+                        entries.into_iter().find(|entry| entry.open_workspace_id.as_ref() == Some(&id));
+                    Branch { repo, branch: entry.and_then(|entry| entry.branch) }
+                });
+                (id, branch)
+            });
+        }
+    }
+
+    fn take(&mut self, answer: Result<(Untrusted, Result<Branch, HerdrError>), JoinError>) {
+        let Ok((id, branch)) = answer else { return };
+        match branch {
+            Ok(branch) => {
+                self.known.insert(id, branch);
+            }
+            // No work tree, or a Herdr that can't say; or it failed and is asked again in a while.
+            // The workspace's label stands in.
+            Err(_) => {
+                self.known.remove(&id);
             }
         }
     }

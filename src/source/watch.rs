@@ -23,14 +23,16 @@ pub struct Dirty {
     pub inbox: bool,
     /// The Chief lease.
     pub lease: bool,
-    /// A directory appeared or went: the watches must be set anew.
-    rearm: bool,
+    /// At or below these paths directories appeared or went: watches must be set anew. Not even an
+    /// inode tells a directory from one that was made right after it went.
+    moved: BTreeSet<PathBuf>,
 }
 
 impl Dirty {
     /// Everything.
     pub fn all() -> Self {
-        Self { leads: BTreeSet::new(), all_leads: true, inbox: true, lease: true, rearm: true }
+        let moved = BTreeSet::from([PathBuf::from("/")]);
+        Self { leads: BTreeSet::new(), all_leads: true, inbox: true, lease: true, moved }
     }
 
     fn is_clean(&self) -> bool {
@@ -70,7 +72,7 @@ impl Targets {
     fn mark(&self, path: &Path, dirty: &mut Dirty) {
         if self.all().iter().any(|target| target.starts_with(path)) {
             // One of them, or a directory above: made, moved or removed.
-            dirty.rearm = true;
+            dirty.moved.insert(path.to_owned());
         }
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return };
         if parent == self.leads {
@@ -90,9 +92,8 @@ impl Targets {
 pub struct Watch {
     shared: Arc<Shared>,
     watcher: Option<RecommendedWatcher>,
-    /// The directory watched for each target: itself, or its nearest ancestor that exists, with
-    /// what tells it from another at the same path.
-    armed: Vec<(PathBuf, u64)>,
+    /// The directory watched for each target: itself, or its nearest ancestor that exists.
+    armed: Vec<PathBuf>,
 }
 
 impl Watch {
@@ -110,7 +111,7 @@ impl Watch {
         let told = match notify::recommended_watcher(move |event| on_event(&shared, event)) {
             Ok(watcher) => {
                 watch.watcher = Some(watcher);
-                watch.rearm()
+                watch.rearm(&BTreeSet::new())
             }
             Err(error) => Err(error.to_string()),
         };
@@ -132,25 +133,39 @@ impl Watch {
                 self.shared.changed.notified().await;
                 continue;
             }
-            let told = if waiting.rearm { self.rearm() } else { Ok(()) };
+            let told = if waiting.moved.is_empty() { Ok(()) } else { self.rearm(&waiting.moved) };
             let mut dirty = self.shared.dirty.lock().unwrap_or_else(PoisonError::into_inner);
             let mut found = std::mem::take(&mut *dirty);
             found.leads.extend(waiting.leads);
             found.all_leads |= waiting.all_leads;
             found.inbox |= waiting.inbox;
             found.lease |= waiting.lease;
-            found.rearm = false;
+            if !found.moved.is_empty() {
+                // More of them meanwhile: next time.
+                dirty.moved = std::mem::take(&mut found.moved);
+                self.shared.changed.notify_one();
+            }
             return (found, told);
         }
     }
 
-    /// Watches each target, or the nearest directory above it that exists.
-    fn rearm(&mut self) -> Result<(), String> {
+    /// Watches each target, or the nearest directory above it that exists; anew where something
+    /// moved.
+    fn rearm(&mut self, moved: &BTreeSet<PathBuf>) -> Result<(), String> {
         let Some(watcher) = &mut self.watcher else { return Ok(()) };
+        let (stale, still) = self
+            .armed
+            .drain(..)
+            .partition(|armed: &PathBuf| moved.iter().any(|path| armed.starts_with(path)));
+        self.armed = still;
+        for path in &stale {
+            // The system has dropped the watch of one that is gone itself.
+            let _ = watcher.unwatch(path);
+        }
         let targets = self.shared.targets.clone();
         // A directory may appear between the look and the watch: look again until nothing moves.
         for _ in 0..16 {
-            let mut wanted: Vec<(PathBuf, u64)> = Vec::new();
+            let mut wanted: Vec<PathBuf> = Vec::new();
             for target in targets.all() {
                 if let Some(found) = nearest(target)
                     && !wanted.contains(&found)
@@ -161,15 +176,14 @@ impl Watch {
             if wanted == self.armed {
                 return Ok(());
             }
-            for (path, _) in self.armed.iter().filter(|armed| !wanted.contains(armed)) {
-                // It is gone, or was replaced: the system dropped the watch itself.
+            for path in self.armed.iter().filter(|armed| !wanted.contains(armed)) {
                 let _ = watcher.unwatch(path);
             }
-            for armed in &wanted {
-                if self.armed.contains(armed) {
+            for path in &wanted {
+                if self.armed.contains(path) {
                     continue;
                 }
-                if let Err(error) = watcher.watch(&armed.0, RecursiveMode::NonRecursive) {
+                if let Err(error) = watcher.watch(path, RecursiveMode::NonRecursive) {
                     if matches!(error.kind, notify::ErrorKind::PathNotFound) {
                         continue;
                     }
@@ -187,12 +201,9 @@ impl Watch {
     }
 }
 
-fn nearest(target: &Path) -> Option<(PathBuf, u64)> {
-    use std::os::unix::fs::MetadataExt;
-    target.ancestors().find_map(|path| {
-        let metadata = std::fs::symlink_metadata(path).ok().filter(std::fs::Metadata::is_dir)?;
-        Some((path.to_owned(), metadata.ino()))
-    })
+fn nearest(target: &Path) -> Option<PathBuf> {
+    let is_directory = |path: &&Path| std::fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir());
+    target.ancestors().find(is_directory).map(Path::to_owned)
 }
 
 fn on_event(shared: &Shared, event: notify::Result<notify::Event>) {

@@ -15,5 +15,6 @@ mod herdr_register;
 mod herdr_wire;
 mod pi_header;
 mod screens;
+mod sources;
 mod support;
 mod terminal_pty;

@@ -192,7 +192,8 @@ fn banners(app: &App, now: Now, ages: &mut Ages) -> Vec<(Visible, Role)> {
         out.push((format!("The lead records can't be read: {why}. See headman doctor."), Role::Alarm));
     }
     if model.standing().lease().is_some() && !model.registration().can_write_up() {
-        out.push((format!("{}.", model.registration()), Role::Notice));
+        let told = model.registration().to_string();
+        out.push((format!("L{}.", told.strip_prefix('l').unwrap_or(&told)), Role::Notice));
     }
     if let Watching::Polling(why) = model.watching() {
         out.push((format!("Polling once a second, the system tells no changes: {why}."), Role::Notice));

@@ -1,0 +1,534 @@
+//! The seven leads of the demo, and as many more as are wanted. Everything in it is made up.
+
+use std::borrow::Cow;
+
+use super::script::{Character, Question, Step};
+use super::session::ToolCall;
+use crate::herdr::Status;
+
+/// How many are written out; the others are variations.
+pub const WRITTEN: usize = 7;
+
+/// The `nth` character, from 0.
+pub fn character(nth: usize) -> Character {
+    match nth {
+        0 => auth(),
+        1 => checkout(),
+        2 => upgrade(),
+        3 => flaky(),
+        4 => translation(),
+        5 => backfill(),
+        6 => offline(),
+        _ => variation(nth - WRITTEN),
+    }
+}
+
+const fn call(
+    say: &'static str,
+    tool: &'static str,
+    arguments: &'static str,
+    result: &'static str,
+) -> ToolCall<'static> {
+    ToolCall { say, tool, arguments, result, failed: false }
+}
+
+const fn fails(say: &'static str, arguments: &'static str, result: &'static str) -> ToolCall<'static> {
+    ToolCall { say, tool: "bash", arguments, result, failed: true }
+}
+
+const fn ask(question: &'static str) -> Question {
+    Question { question, attached: None, blocks: false }
+}
+
+const fn blocking(question: &'static str) -> Question {
+    Question { question, attached: None, blocks: true }
+}
+
+const NOT_STUCK: ToolCall<'static> = fails("", r#"{"command":"false"}"#, "Command exited with code 1");
+
+fn auth() -> Character {
+    const HISTORY: &[ToolCall<'static>] = &[
+        call(
+            "Reading the token store first.",
+            "read",
+            r#"{"path":"src/auth/tokens.rs"}"#,
+            "pub struct RefreshToken {\n    pub family: Uuid,\n    pub expires_at: Timestamp,\n}\n",
+        ),
+        call(
+            "",
+            "bash",
+            r#"{"command":"rg -n 'expires_at' src/auth"}"#,
+            "src/auth/tokens.rs:3\nsrc/auth/session.rs:41\nsrc/auth/session.rs:88\n",
+        ),
+        fails(
+            "The session tests should show what expiry means today.",
+            r#"{"command":"cargo test -p auth expiry"}"#,
+            "test session::expiry_is_checked ... FAILED\n\nCommand exited with code 101",
+        ),
+    ];
+    const WORK: &[ToolCall<'static>] = &[
+        call(
+            "Splitting the check out of the handler.",
+            "edit",
+            r#"{"path":"src/auth/session.rs","edits":[{"oldText":"if token.expired()","newText":"if check(&token)"}]}"#,
+            "Successfully replaced 1 block(s) in src/auth/session.rs.",
+        ),
+        call("", "bash", r#"{"command":"cargo check -p auth"}"#, "    Finished in 4.21s\n"),
+        call(
+            "Now the rotation itself.",
+            "write",
+            r#"{"path":"src/auth/rotate.rs","content":"pub fn rotate(family: Uuid) -> Rotation {\n    todo!()\n}\n"}"#,
+            "Successfully wrote 61 bytes to src/auth/rotate.rs.",
+        ),
+        call(
+            "",
+            "bash",
+            r#"{"command":"cargo test -p auth"}"#,
+            "running 42 tests\ntest result: ok. 42 passed; 0 failed\n",
+        ),
+    ];
+    Character {
+        name: "auth-rewrite".into(),
+        repo: "orders-api".into(),
+        branch: "auth-rewrite".into(),
+        task:
+            "Rewrite the session handling so that refresh tokens are rotated. Keep the old clients working."
+                .into(),
+        starts: Status::Working,
+        history: HISTORY,
+        work: WORK,
+        stuck_on: NOT_STUCK,
+        asks: const {
+            &[
+                ask("Should expired refresh tokens be rejected, or rotated silently for one more day?"),
+                ask(
+                    "May I drop the `legacy_sessions` table in this migration, or does a report still read it?",
+                ),
+                blocking(
+                    "Two of the old clients send the token in the query string. Break them, or keep a shim?",
+                ),
+            ]
+        },
+        tells: &[
+            "The rotation is in behind a flag; 42 tests pass. I go on with the clock skew.",
+            "Found that logout never revoked a token family. Fixed it in the same branch.",
+        ],
+        closes: &["Sessions are rotated now and the old clients keep working. Ready for a look."],
+        prompts: &["Add a metric for reused tokens.", "Write the upgrade note for operators."],
+        plan: &[
+            Step::Ask,
+            Step::Work(3),
+            Step::Await,
+            Step::Work(4),
+            Step::Tell,
+            Step::Work(3),
+            Step::Close(15.0),
+            Step::Prompt,
+            Step::Work(2),
+        ],
+        resumes: 1,
+    }
+}
+
+fn checkout() -> Character {
+    const PLAN_FILE: &str = "# Moving carts to the new schema\n\n1. Write both schemas for a week.\n2. Copy old carts at night, 5,000 at a time.\n3. Read the new one, compare, count differences.\n4. Stop writing the old one.\n\nRollback: step 3 keeps the old table untouched.\n";
+    const WORK: &[ToolCall<'static>] = &[
+        call(
+            "",
+            "read",
+            r#"{"path":"src/checkout/cart.ts"}"#,
+            "export interface Cart {\n  id: string;\n  lines: Line[];\n  coupon?: string;\n}\n",
+        ),
+        call(
+            "The totals are computed in two places; one will do.",
+            "edit",
+            r#"{"path":"src/checkout/totals.ts","edits":[{"oldText":"sum(lines)","newText":"cart.total()"}]}"#,
+            "Successfully replaced 1 block(s) in src/checkout/totals.ts.",
+        ),
+        call("", "bash", r#"{"command":"npm test -- checkout"}"#, "Tests: 118 passed, 118 total\n"),
+        fails(
+            "",
+            r#"{"command":"npm run lint"}"#,
+            "src/checkout/totals.ts\n  12:7  error  'sum' is never used\n\nCommand exited with code 1",
+        ),
+    ];
+    Character {
+        name: "checkout".into(),
+        repo: "storefront".into(),
+        branch: "checkout-v2".into(),
+        task: "Bring the new checkout behind a flag, carts included.".into(),
+        starts: Status::Working,
+        history: WORK,
+        work: WORK,
+        stuck_on: NOT_STUCK,
+        asks: const {
+            &[
+                Question {
+                    question: "The carts need a new schema, and there are three ways to get there:\n\n\
+                           a) write both schemas for a week, then switch (plan attached)\n\
+                           b) convert a cart when it is next opened; the last ones never are\n\
+                           c) stop the shop for about twenty minutes at night\n\n\
+                           (a) is safest but keeps the coupon bug alive for that week.\n\
+                           Which one, and may I start the copy tonight?",
+                    attached: Some(("docs/cart-migration.md", PLAN_FILE)),
+                    blocks: true,
+                },
+                ask("Guests can't keep a coupon over a reload. Is that on purpose?"),
+                blocking("The payment form needs the new address field. Required, or optional at first?"),
+            ]
+        },
+        tells: &["The new checkout is reachable with ?checkout=2 on the preview."],
+        closes: &["The flag is in and off by default."],
+        prompts: &["Make the summary readable on small screens.", "Handle a sold-out line at the last step."],
+        plan: &[
+            Step::Work(1),
+            Step::Ask,
+            Step::Await,
+            Step::Work(4),
+            Step::Close(20.0),
+            Step::Prompt,
+            Step::Work(3),
+            Step::Tell,
+        ],
+        resumes: 2,
+    }
+}
+
+fn upgrade() -> Character {
+    const WORK: &[ToolCall<'static>] = &[
+        call(
+            "",
+            "bash",
+            r#"{"command":"tofu plan -no-color | tail -3"}"#,
+            "Plan: 3 to add, 11 to change, 0 to destroy.\n",
+        ),
+        call(
+            "The provider renamed this argument.",
+            "edit",
+            r#"{"path":"modules/network/main.tf","edits":[{"oldText":"enable_ipv6","newText":"ipv6_enabled"}]}"#,
+            "Successfully replaced 1 block(s) in modules/network/main.tf.",
+        ),
+        call("", "bash", r#"{"command":"tofu validate"}"#, "Success! The configuration is valid.\n"),
+    ];
+    Character {
+        name: "tf-upgrade".into(),
+        repo: "infra".into(),
+        branch: "provider-upgrade".into(),
+        task: "Upgrade the providers, one module at a time. Never apply without asking.".into(),
+        starts: Status::Working,
+        history: WORK,
+        work: WORK,
+        stuck_on: NOT_STUCK,
+        asks: const {
+            &[
+                blocking(
+                    "The plan replaces the staging database instead of changing it. Apply with a snapshot, or wait?",
+                ),
+                ask("Pin the providers exactly, or to a minor version?"),
+            ]
+        },
+        tells: &["Network and storage are done, no resource was replaced."],
+        closes: &["All modules validate. Nothing was applied."],
+        prompts: &["Go on with the monitoring module.", "Check what the plan says for production."],
+        plan: &[
+            Step::Work(2),
+            Step::Blocked(18.0),
+            Step::Work(2),
+            Step::Ask,
+            Step::Await,
+            Step::Work(2),
+            Step::Tell,
+            Step::Close(30.0),
+            Step::Prompt,
+        ],
+        resumes: 0,
+    }
+}
+
+fn flaky() -> Character {
+    const STUCK_ON: ToolCall<'static> = fails(
+        "Running it once more.",
+        r#"{"command":"cargo test -p orders --test replay -- --exact replays_in_order"}"#,
+        "test replays_in_order ... FAILED\n\nthread 'replays_in_order' panicked at tests/replay.rs:73:5:\nassertion `left == right` failed\n  left: [1, 3, 2]\n right: [1, 2, 3]\n\nCommand exited with code 101",
+    );
+    const WORK: &[ToolCall<'static>] = &[
+        call(
+            "",
+            "read",
+            r#"{"path":"tests/replay.rs"}"#,
+            "#[test]\nfn replays_in_order() {\n    let events = replay(&[1, 2, 3]);\n    assert_eq!(events, [1, 2, 3]);\n}\n",
+        ),
+        call(
+            "Perhaps the queue is drained by two workers.",
+            "bash",
+            r#"{"command":"rg -n 'spawn' src/orders"}"#,
+            "src/orders/replay.rs:29\nsrc/orders/replay.rs:34\n",
+        ),
+    ];
+    Character {
+        name: "flaky-tests".into(),
+        repo: "orders-api".into(),
+        branch: "flaky-replay".into(),
+        task: "Find out why replays_in_order fails now and then, and fix the cause, not the test.".into(),
+        starts: Status::Working,
+        history: WORK,
+        work: WORK,
+        stuck_on: STUCK_ON,
+        asks: const {
+            &[
+                ask(
+                    "replays_in_order failed six times in a row without a change. Serialize the workers, or sort at the end?",
+                ),
+                ask("Is the order within one customer enough? Then the lock can go."),
+            ]
+        },
+        tells: &["It only fails with two workers. With one it passed 200 times."],
+        closes: &["The workers share a ticket now; 500 runs without a failure."],
+        prompts: &["Look at the other tests marked as flaky."],
+        plan: &[
+            Step::Work(1),
+            Step::Loop(6),
+            Step::Work(1),
+            Step::Loop(5),
+            Step::Ask,
+            Step::Loop(4),
+            Step::Await,
+            Step::Work(2),
+            Step::Tell,
+            Step::Close(25.0),
+            Step::Prompt,
+        ],
+        resumes: 0,
+    }
+}
+
+fn translation() -> Character {
+    const WORK: &[ToolCall<'static>] = &[
+        call("", "bash", r#"{"command":"rg -c '^msgid' locale/ja/LC_MESSAGES/site.po"}"#, "214\n"),
+        call(
+            "„Warenkorb“ fehlt noch an drei Stellen.",
+            "edit",
+            r#"{"path":"locale/de/LC_MESSAGES/site.po","edits":[{"oldText":"msgstr \"\"","newText":"msgstr \"Warenkorb\""}]}"#,
+            "Successfully replaced 3 block(s) in locale/de/LC_MESSAGES/site.po.",
+        ),
+        call("", "bash", r#"{"command":"make check-po"}"#, "de: 214 ✓  ja: 209 ✓ (5 fuzzy)  pt: 214 ✓\n"),
+    ];
+    Character {
+        name: "übersetzung-翻訳".into(),
+        repo: "docs-site".into(),
+        branch: "i18n/日本語".into(),
+        task: "Complete the German and Japanese texts of the shop pages. Keep the tone of the existing ones."
+            .into(),
+        starts: Status::Idle,
+        history: WORK,
+        work: WORK,
+        stuck_on: NOT_STUCK,
+        asks: const {
+            &[
+                ask(
+                    "„Warenkorb“ oder „Einkaufswagen“? And in Japanese: keep 「カート」 🛒, or 「買い物かご」?",
+                ),
+                ask(
+                    "Prices: write “1.299,00 €” in German everywhere, or only where the shop's currency is EUR?",
+                ),
+            ]
+        },
+        tells: &["Alle 214 Texte sind übersetzt; 5 japanische sind noch unsicher (fuzzy)."],
+        closes: &["Beide Sprachen sind vollständig. 確認をお願いします。"],
+        prompts: &["Now the help pages, same tone.", "Check the five fuzzy ones again."],
+        plan: &[
+            Step::Close(8.0),
+            Step::Prompt,
+            Step::Work(2),
+            Step::Ask,
+            Step::Work(2),
+            Step::Await,
+            Step::Work(1),
+            Step::Tell,
+            Step::Close(40.0),
+        ],
+        resumes: 1,
+    }
+}
+
+fn backfill() -> Character {
+    const WORK: &[ToolCall<'static>] = &[
+        call(
+            "",
+            "bash",
+            r#"{"command":"python -m backfill --day 2026-03-14 --dry-run"}"#,
+            "14,209,551 rows read, 14,209,551 would be written, 0 skipped\n",
+        ),
+        call(
+            "Memory grows with each partition: reading them one by one instead.",
+            "edit",
+            r#"{"path":"backfill/reader.py","edits":[{"oldText":"read_all(day)","newText":"read_parts(day)"}]}"#,
+            "Successfully replaced 1 block(s) in backfill/reader.py.",
+        ),
+        fails(
+            "",
+            r#"{"command":"python -m backfill --day 2026-03-15"}"#,
+            "Killed\n\nCommand exited with code 137",
+        ),
+    ];
+    Character {
+        name: "backfill".into(),
+        repo: "data-pipeline".into(),
+        branch: "backfill-march".into(),
+        task: "Fill in the days of March that are missing, without starving the nightly jobs.".into(),
+        starts: Status::Working,
+        history: WORK,
+        work: WORK,
+        stuck_on: NOT_STUCK,
+        asks: const {
+            &[
+                ask("March 29 has only 23 hours. Leave the missing hour empty, or mark it as not existing?"),
+                ask("The nightly job wants the same tables at 02:00. Pause mine, or let them share?"),
+            ]
+        },
+        tells: &["Fourteen of eighteen days are filled in. Memory stays below 2 GB now."],
+        closes: &["All missing days are filled in and counted twice."],
+        prompts: &["Compare the sums with the old warehouse."],
+        plan: &[
+            Step::Work(3),
+            Step::Ask,
+            Step::Work(3),
+            Step::Die,
+            Step::Work(2),
+            Step::Await,
+            Step::Work(3),
+            Step::Tell,
+            Step::Close(45.0),
+            Step::Prompt,
+        ],
+        resumes: 4,
+    }
+}
+
+fn offline() -> Character {
+    const WORK: &[ToolCall<'static>] = &[
+        call(
+            "",
+            "read",
+            r#"{"path":"lib/sync/queue.dart"}"#,
+            "class SyncQueue {\n  final List<Change> pending;\n}\n",
+        ),
+        call(
+            "A change that was sent twice must win once.",
+            "edit",
+            r#"{"path":"lib/sync/merge.dart","edits":[{"oldText":"apply(change)","newText":"applyOnce(change)"}]}"#,
+            "Successfully replaced 1 block(s) in lib/sync/merge.dart.",
+        ),
+        call("", "bash", r#"{"command":"flutter test test/sync"}"#, "00:07 +63: All tests passed!\n"),
+    ];
+    Character {
+        name: "offline-sync".into(),
+        repo: "storefront".into(),
+        branch: "offline-sync".into(),
+        task: "Let the app work without a network and merge later.".into(),
+        starts: Status::Working,
+        history: WORK,
+        work: WORK,
+        stuck_on: NOT_STUCK,
+        asks: const {
+            &[
+                ask("Two phones changed the same address. Keep the later one, or ask the customer?"),
+                ask("How long may a change wait offline before we drop it: a week, or for ever?"),
+            ]
+        },
+        tells: &["Done: the app works offline, 63 tests pass. The branch is ready to merge."],
+        closes: &["Finished. The branch is ready to merge; nothing is left open from my side."],
+        prompts: &["One more thing: show how many changes wait.", "Rebase it, please."],
+        plan: &[
+            Step::Work(3),
+            Step::Tell,
+            Step::Close(45.0),
+            Step::Prompt,
+            Step::Work(3),
+            Step::Ask,
+            Step::Await,
+            Step::Work(2),
+            Step::Close(60.0),
+        ],
+        resumes: 0,
+    }
+}
+
+/// One more, of a few kinds; its name tells its number.
+fn variation(nth: usize) -> Character {
+    const REPOS: [&str; 10] = [
+        "search-index",
+        "billing",
+        "mailer",
+        "image-proxy",
+        "gateway",
+        "inventory",
+        "reports",
+        "design-system",
+        "audit-log",
+        "scheduler",
+    ];
+    const TASKS: [(&str, &str); 8] = [
+        ("retry", "Make every outgoing call retry with a growing pause."),
+        ("metrics", "Count what is slow and show it."),
+        ("cleanup", "Remove what nobody calls any more."),
+        ("docs", "Describe every public function."),
+        ("paging", "Give all lists pages."),
+        ("timeouts", "Give every request a time-out."),
+        ("caching", "Cache what never changes."),
+        ("types", "Replace the loose maps by types."),
+    ];
+    const WORK: &[ToolCall<'static>] = &[
+        call(
+            "",
+            "bash",
+            r#"{"command":"git diff --stat"}"#,
+            " 4 files changed, 71 insertions(+), 22 deletions(-)\n",
+        ),
+        call(
+            "One place is left.",
+            "edit",
+            r#"{"path":"src/lib.rs","edits":[{"oldText":"old","newText":"new"}]}"#,
+            "Successfully replaced 1 block(s) in src/lib.rs.",
+        ),
+        call("", "bash", r#"{"command":"make test"}"#, "ok\n"),
+    ];
+    const BUSY: &[Step] =
+        &[Step::Work(6), Step::Ask, Step::Work(4), Step::Await, Step::Close(30.0), Step::Prompt];
+    const CALM: &[Step] = &[Step::Close(60.0), Step::Prompt, Step::Work(8), Step::Ask, Step::Await];
+    const STEADY: &[Step] = &[
+        Step::Work(12),
+        Step::Tell,
+        Step::Close(20.0),
+        Step::Prompt,
+        Step::Blocked(15.0),
+        Step::Work(4),
+        Step::Ask,
+    ];
+    let (topic, task) = TASKS[nth % TASKS.len()];
+    let repo = REPOS[(nth / 3) % REPOS.len()];
+    let plan = [BUSY, CALM, STEADY][nth % 3];
+    Character {
+        name: format!("{topic}-{}", nth + 1).into(),
+        repo: repo.into(),
+        branch: Cow::Owned(format!("{topic}-{}", nth + 1)),
+        task: task.into(),
+        starts: if plan == CALM { Status::Idle } else { Status::Working },
+        history: WORK,
+        work: WORK,
+        stuck_on: NOT_STUCK,
+        asks: const {
+            &[
+                ask("This touches a public name. Keep the old one as well, or break it now?"),
+                ask("There are two ways, a small one and a right one. Which?"),
+                ask("The tests here take eleven minutes. May I run only those of this part?"),
+                blocking("I need to change a file another lead is working on. Go ahead?"),
+            ]
+        },
+        tells: &["Half way through; nothing unexpected so far.", "Done with the first part."],
+        closes: &["That part is done.", "Finished, with tests."],
+        prompts: &["Go on with the next part.", "Now the same for the rest."],
+        plan,
+        resumes: 0,
+    }
+}

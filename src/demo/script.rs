@@ -1,0 +1,382 @@
+//! What a lead of the demo does next: a small state machine over a fixed plan, with seeded times.
+//! Pure: no clock, no file.
+
+use std::borrow::Cow;
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use super::random::Random;
+use super::session::ToolCall;
+use crate::herdr::Status;
+
+/// Someone in the play.
+#[derive(Debug, Clone)]
+pub struct Character {
+    /// What it is called.
+    pub name: Cow<'static, str>,
+    /// Its repository.
+    pub repo: Cow<'static, str>,
+    /// Its branch.
+    pub branch: Cow<'static, str>,
+    /// What it was first told to do.
+    pub task: Cow<'static, str>,
+    /// What it is shown doing from the start.
+    pub starts: Status,
+    /// What it did before the curtain rose.
+    pub history: &'static [ToolCall<'static>],
+    /// What it does, in turn.
+    pub work: &'static [ToolCall<'static>],
+    /// The command it can't get past.
+    pub stuck_on: ToolCall<'static>,
+    /// What it asks, in turn.
+    pub asks: &'static [Question],
+    /// What it writes to the Chief, in turn.
+    pub tells: &'static [&'static str],
+    /// How it ends a turn, in turn.
+    pub closes: &'static [&'static str],
+    /// What it is told to do next, in turn.
+    pub prompts: &'static [&'static str],
+    /// What it does, step by step.
+    pub plan: &'static [Step],
+    /// The step after a process of it died.
+    pub resumes: usize,
+}
+
+/// One question.
+#[derive(Debug, Clone, Copy)]
+pub struct Question {
+    /// The question itself.
+    pub question: &'static str,
+    /// A file that goes with it: its name in the working directory, and what is in it.
+    pub attached: Option<(&'static str, &'static str)>,
+    /// Whether nothing can be done without an answer.
+    pub blocks: bool,
+}
+
+/// One step of a plan. Seconds are those of speed 1, more or less.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Step {
+    /// So many calls of tools.
+    Work(usize),
+    /// So often the same failing command.
+    Loop(usize),
+    /// The next question; while one is pending, the reply is waited for first.
+    Ask,
+    /// Waits for the reply to what is pending.
+    Await,
+    /// The next message to the Chief.
+    Tell,
+    /// Ends the turn and rests for so many seconds.
+    Close(f64),
+    /// Begins a turn with the next prompt.
+    Prompt,
+    /// Waits for so many seconds for someone at its own terminal.
+    Blocked(f64),
+    /// The process ends without a word.
+    Die,
+}
+
+/// One thing to be done by the one who plays the lead.
+#[derive(Debug, Clone)]
+pub enum Act {
+    /// Tell Herdr.
+    Show(Status),
+    /// Into the session: a tool's call and result.
+    Call(ToolCall<'static>),
+    /// Into the session: an answer that ends a turn.
+    Say(String),
+    /// Into the session: a prompt.
+    Prompt(&'static str),
+    /// Ask the Chief.
+    Ask(Question),
+    /// Write to the Chief.
+    Tell(&'static str),
+    /// End this process without a word.
+    Die,
+}
+
+/// Where a lead stands in its plan.
+#[derive(Debug)]
+pub struct Script {
+    character: Character,
+    random: Random,
+    /// How many times faster than life; 0 stands still.
+    speed: f64,
+    /// The step that comes next.
+    step: usize,
+    /// What of earlier steps is still to be done, each after its pause in seconds.
+    ahead: VecDeque<(f64, Act)>,
+    pending: bool,
+    /// Whether it was shown that nothing goes on without a reply.
+    rests: bool,
+    done: Counts,
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+struct Counts {
+    work: usize,
+    asks: usize,
+    tells: usize,
+    closes: usize,
+    prompts: usize,
+}
+
+/// Between two things done while working.
+const PACE: f64 = 4.5;
+/// Before the first ask of the whole herd, which is not to be waited for long.
+const FIRST_ASK: f64 = 1.2;
+
+impl Script {
+    /// The beginning. `speed` is not negative.
+    pub fn new(character: Character, random: Random, speed: f64) -> Self {
+        Self {
+            character,
+            random,
+            speed,
+            step: 0,
+            ahead: VecDeque::new(),
+            pending: false,
+            rests: false,
+            done: Counts::default(),
+        }
+    }
+
+    /// Goes on after the process died, with `asks` questions asked so far and, maybe, one pending.
+    pub fn resume(&mut self, asks: usize, pending: bool) {
+        self.step = self.character.resumes;
+        self.done.asks = asks;
+        // So that it is not at the same work again.
+        self.done.work = asks * 3;
+        self.pending = pending;
+        self.ahead.push_back((1.0, Act::Prompt("The session was cut off. Pick up where you left it.")));
+    }
+
+    /// What is done next, and after how long. None while a reply is waited for, and for ever where
+    /// the script stands still.
+    pub fn next_act(&mut self) -> Option<(Duration, Act)> {
+        if self.speed == 0.0 {
+            return self.next_at_rest().map(|act| (Duration::ZERO, act));
+        }
+        // A plan that only waits ends here, too.
+        for _ in 0..=self.character.plan.len() {
+            if let Some((pause, act)) = self.ahead.pop_front() {
+                match &act {
+                    Act::Ask(question) => (self.pending, self.rests) = (true, question.blocks),
+                    Act::Show(Status::Working) => self.rests = false,
+                    _ => {}
+                }
+                return Some((self.random.about(pause).div_f64(self.speed), act));
+            }
+            let plan = self.character.plan;
+            let step = *plan.get(self.step % plan.len().max(1))?;
+            if self.pending && matches!(step, Step::Ask | Step::Await) {
+                if std::mem::replace(&mut self.rests, true) {
+                    return None;
+                }
+                return Some((self.random.about(3.0).div_f64(self.speed), Act::Show(Status::Idle)));
+            }
+            self.step += 1;
+            self.enter(step);
+        }
+        None
+    }
+
+    /// Of a script that stands still, only a question that opens the plan is asked.
+    fn next_at_rest(&mut self) -> Option<Act> {
+        if self.step > 0 || self.character.plan.first() != Some(&Step::Ask) || self.pending {
+            return None;
+        }
+        self.step = 1;
+        self.pending = true;
+        self.next_question().map(Act::Ask)
+    }
+
+    fn enter(&mut self, step: Step) {
+        let work = Act::Show(Status::Working);
+        match step {
+            Step::Work(times) => {
+                self.then(0.0, work);
+                for _ in 0..times {
+                    if let Some(call) = in_turn(self.character.work, &mut self.done.work) {
+                        self.then(PACE, Act::Call(call));
+                    }
+                }
+            }
+            Step::Loop(times) => {
+                self.then(0.0, work);
+                for _ in 0..times {
+                    self.then(PACE / 2.0, Act::Call(self.character.stuck_on));
+                }
+            }
+            Step::Ask => {
+                let is_first = self.step == 1;
+                if let Some(question) = self.next_question() {
+                    self.then(if is_first { FIRST_ASK } else { 2.0 }, Act::Ask(question));
+                    if question.blocks {
+                        self.then(0.2, Act::Show(Status::Blocked));
+                    }
+                }
+            }
+            Step::Await => {}
+            Step::Tell => {
+                if let Some(text) = in_turn(self.character.tells, &mut self.done.tells) {
+                    self.then(2.0, Act::Tell(text));
+                }
+            }
+            Step::Close(rest) => {
+                if let Some(text) = in_turn(self.character.closes, &mut self.done.closes) {
+                    self.then(3.0, Act::Say(text.to_owned()));
+                }
+                self.then(0.3, Act::Show(Status::Idle));
+                // Nothing new to show: it only takes its time.
+                self.then(rest, Act::Show(Status::Idle));
+            }
+            Step::Prompt => {
+                if let Some(text) = in_turn(self.character.prompts, &mut self.done.prompts) {
+                    self.then(1.0, Act::Prompt(text));
+                    self.then(0.1, work);
+                }
+            }
+            Step::Blocked(rest) => {
+                self.then(1.0, Act::Show(Status::Blocked));
+                self.then(rest, work);
+            }
+            Step::Die => self.then(2.0, Act::Die),
+        }
+    }
+
+    fn then(&mut self, pause: f64, act: Act) {
+        self.ahead.push_back((pause, act));
+    }
+
+    fn next_question(&mut self) -> Option<Question> {
+        in_turn(self.character.asks, &mut self.done.asks)
+    }
+
+    /// Does `act` first of all, after that pause: it was not come to after all.
+    pub fn put_back(&mut self, pause: Duration, act: Act) {
+        self.ahead.push_front((pause.as_secs_f64() * self.speed, act));
+    }
+
+    /// The question could not be asked.
+    pub fn not_asked(&mut self) {
+        self.pending = false;
+    }
+
+    /// The reply came: it goes on, after saying so.
+    pub fn replied(&mut self, reply: &str) {
+        self.pending = false;
+        if self.speed == 0.0 {
+            return;
+        }
+        let gist: String = reply.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(80).collect();
+        self.ahead.push_front((1.2, Act::Say(format!("Understood: {gist}. Going on with that."))));
+        self.ahead.push_front((0.3, Act::Show(Status::Working)));
+    }
+
+    /// Something came that needs no answer.
+    pub fn told(&mut self) {
+        if self.speed > 0.0 {
+            self.ahead.push_front((1.5, Act::Say("Noted, I'll keep to that.".to_owned())));
+        }
+    }
+}
+
+/// The next of `all`, over and over.
+fn in_turn<T: Copy>(all: &[T], done: &mut usize) -> Option<T> {
+    let next = all.get(*done % all.len().max(1)).copied();
+    *done += 1;
+    next
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract::lead::is_question;
+    use crate::demo::cast;
+
+    fn script(nth: usize, speed: f64) -> Script {
+        Script::new(cast::character(nth), Random::new(1, nth as u64), speed)
+    }
+
+    fn kind(act: &Act) -> &'static str {
+        match act {
+            Act::Show(_) => "show",
+            Act::Call(_) => "call",
+            Act::Say(_) => "say",
+            Act::Prompt(_) => "prompt",
+            Act::Ask(_) => "ask",
+            Act::Tell(_) => "tell",
+            Act::Die => "die",
+        }
+    }
+
+    #[test]
+    fn the_first_asks_within_two_seconds_and_once_until_it_is_answered() {
+        let mut script = script(0, 1.0);
+        let (pause, act) = script.next_act().unwrap();
+        assert_eq!(kind(&act), "ask");
+        assert!(pause < Duration::from_secs(2));
+        let mut done = Vec::new();
+        while let Some((_, act)) = script.next_act() {
+            done.push(kind(&act));
+        }
+        assert!(!done.contains(&"ask") && done.contains(&"call"), "{done:?}");
+        script.replied("Rotate them.");
+        assert!(matches!(script.next_act(), Some((_, Act::Show(Status::Working)))));
+        let Some((_, Act::Say(text))) = script.next_act() else { panic!() };
+        assert!(text.contains("Rotate them"));
+    }
+
+    #[test]
+    fn a_script_that_stands_still_asks_once_in_all() {
+        let mut asked = 0;
+        for nth in 0..7 {
+            let mut script = script(nth, 0.0);
+            while let Some((_, act)) = script.next_act() {
+                assert_eq!(kind(&act), "ask");
+                asked += 1;
+                script.replied("yes");
+            }
+        }
+        assert_eq!(asked, 1);
+    }
+
+    #[test]
+    fn every_one_asks_several_different_things_and_each_can_be_asked() {
+        for nth in 0..40 {
+            let character = cast::character(nth);
+            assert!(character.asks.len() >= 2, "{}", character.name);
+            for ask in character.asks {
+                assert!(is_question(&ask.question.into()), "{}", ask.question);
+            }
+            for call in character.history.iter().chain(character.work).chain([&character.stuck_on]) {
+                let arguments: serde_json::Value = serde_json::from_str(call.arguments).unwrap();
+                assert!(arguments.is_object());
+            }
+        }
+    }
+
+    #[test]
+    fn with_a_chief_who_answers_everyone_goes_on_for_ever_and_repeats_by_the_seed() {
+        for nth in 0..9 {
+            let play = |seed| {
+                let mut script = Script::new(cast::character(nth), Random::new(seed, 0), 3.0);
+                let mut told = Vec::new();
+                for _ in 0..300 {
+                    match script.next_act() {
+                        Some((pause, act)) => told.push(format!("{pause:?} {}", kind(&act))),
+                        None => {
+                            script.replied("go on");
+                            told.push("replied".to_owned());
+                        }
+                    }
+                }
+                told
+            };
+            assert_eq!(play(5), play(5));
+            assert_ne!(play(5), play(6));
+            assert!(play(5).iter().any(|it| it.ends_with("ask")), "{nth} never asks");
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Whether a lead may write up: the section "Authority" of `docs/contract.md`.
+
+use std::path::PathBuf;
+
+use crate::contract::{Descriptor, SessionId, Untrusted};
+use crate::disk::inbox::InboxError;
+use crate::disk::records::{self, Holding};
+use crate::disk::{DiskError, Runtime};
+use crate::herdr::{Agent, AgentSession, Client, HerdrError};
+use crate::pi::session::HeaderCache;
+
+/// Why nothing was written up. An ask then stays pending in the lead's record, where the Chief sees
+/// it all the same.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotUp {
+    /// Nobody holds the lease, or it can't be told who.
+    #[error("there is no Chief to write to: {0}")]
+    NoChief(String),
+    /// This session is itself the Chief.
+    #[error("this session is the Chief itself")]
+    SelfChief,
+    /// Herdr lists the Chief not at all, more than once, or where its descriptor does not say.
+    #[error("the Chief can't be verified: {0}")]
+    NotListed(String),
+    /// Herdr does not answer.
+    #[error("the Chief can't be verified: {0}")]
+    Herdr(#[from] HerdrError),
+    /// The lead's own record is not as it was written.
+    #[error("the lead's own record is not as it was written: {0}. Start the lead again")]
+    Unhealthy(String),
+    /// The Chief's inbox can't be written.
+    #[error("can't put it into the Chief's inbox: {0}")]
+    Inbox(#[from] InboxError),
+    /// The disk failed.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+}
+
+/// The Chief whose lease stands: its descriptor, carried by the live claim of its lock.
+pub(super) fn standing_chief(runtime: &Runtime, us: &SessionId) -> Result<Descriptor, NotUp> {
+    let none = |why: &str| Err(NotUp::NoChief(why.to_owned()));
+    match records::read_holding(runtime)? {
+        Holding::Held(descriptor) if descriptor.session == *us => Err(NotUp::SelfChief),
+        Holding::Held(descriptor) => Ok(descriptor),
+        Holding::Free => none("nobody holds the lease"),
+        Holding::InProgress(_) => none("the lease is just being taken"),
+        Holding::Stale(claim) => none(&format!("process {}, which held the lease, is gone", claim.pid)),
+        Holding::Unverifiable(why) => Err(NotUp::NoChief(why)),
+    }
+}
+
+/// Looks in Herdr, twice, for the one agent that is the Chief of `descriptor`, on its very pane.
+pub(super) async fn verify_listed(
+    client: &Client,
+    headers: &mut HeaderCache,
+    descriptor: &Descriptor,
+) -> Result<(), NotUp> {
+    let Some(tab) = &descriptor.tab else {
+        return Err(NotUp::NotListed("its descriptor names no tab".to_owned()));
+    };
+    for _ in 0..2 {
+        let (agents, _) = client.agent_list().await?;
+        let mut found =
+            agents.iter().filter(|agent| is_session(agent, &descriptor.session, headers)).collect::<Vec<_>>();
+        let Some(agent) = found.pop() else {
+            return Err(NotUp::NotListed("Herdr lists no agent of its session".to_owned()));
+        };
+        if !found.is_empty() {
+            let count = found.len() + 1;
+            return Err(NotUp::NotListed(format!("Herdr lists {count} agents of its session")));
+        }
+        let there = agent.pane_id == descriptor.pane
+            && agent.tab_id == *tab
+            && agent.workspace_id == descriptor.workspace;
+        if !there {
+            return Err(NotUp::NotListed("Herdr lists it on another pane than it says".to_owned()));
+        }
+    }
+    Ok(())
+}
+
+fn is_session(agent: &Agent, session: &SessionId, headers: &mut HeaderCache) -> bool {
+    let Some(AgentSession { source, agent, kind, value }) = &agent.agent_session else { return false };
+    if *source != "herdr:pi" || *agent != "pi" {
+        return false;
+    }
+    match kind.as_wtf8() {
+        b"id" => value == session.as_untrusted(),
+        // A file whose header can't be read is of no known session, so not of the Chief's.
+        b"path" => headers.header(&path_of(value)).is_ok_and(|header| header.session == *session),
+        _ => false,
+    }
+}
+
+fn path_of(path: &Untrusted) -> PathBuf {
+    PathBuf::from(path.to_str_lossy().into_owned())
+}
