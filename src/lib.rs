@@ -4,6 +4,7 @@
 
 pub mod chief;
 pub mod cli;
+pub mod config;
 pub mod console;
 pub mod contract;
 pub mod demo;

@@ -57,6 +57,7 @@ pub struct Model {
     since: HashMap<SessionId, (State, Duration)>,
     outcomes: VecDeque<Outcome>,
     roster: Arc<Roster>,
+    generation: u64,
 }
 
 impl Model {
@@ -78,6 +79,7 @@ impl Model {
             since: HashMap::new(),
             outcomes: VecDeque::new(),
             roster: Arc::default(),
+            generation: 0,
         }
     }
 
@@ -131,11 +133,8 @@ impl Model {
                 true
             }
             Fact::AskTimes(times) => {
-                for time in times.iter() {
-                    self.ask_times.insert((time.lead.clone(), time.ask), time.at);
-                }
-                self.date_asks(now);
-                false
+                self.ask_times = times.iter().map(|time| ((time.lead.clone(), time.ask), time.at)).collect();
+                true
             }
             Fact::Standing(standing) => {
                 self.standing = standing;
@@ -211,8 +210,7 @@ impl Model {
             }
         }
         self.asked = asked;
-        let asked = &self.asked;
-        self.ask_times.retain(|key, _| asked.contains_key(key));
+        self.generation += 1;
     }
 
     /// Our session.
@@ -223,6 +221,11 @@ impl Model {
     /// Who is a lead, and what was left out.
     pub fn roster(&self) -> &Roster {
         &self.roster
+    }
+
+    /// Rises with every change of the roster or of when its asks were put.
+    pub fn generation(&self) -> u64 {
+        self.generation
     }
 
     /// Whether both Herdr and the records were looked at.

@@ -76,7 +76,7 @@ pub struct Setup {
     /// Where we run, as leads see it.
     pub place: Place,
     /// Keeps us listed in Herdr, where that can be.
-    pub registrar: Option<Registrar>,
+    pub registrar: Option<Arc<Registrar>>,
     /// Where facts go.
     pub facts: FactSender,
     /// Told when the lease on disk may have changed.

@@ -165,8 +165,12 @@ impl Office {
 
     /// Projects a snapshot with the records as they are on disk now. Blocking.
     pub fn roster(&self, snapshot: &Snapshot) -> Result<Roster, Unreadable> {
-        let inventory = self.inventory(snapshot, &Default::default());
-        let mut evidence = evidence_of(&inventory, self.session.clone());
+        self.roster_of(&self.inventory(snapshot, &Default::default()))
+    }
+
+    /// Projects an inventory with the records as they are on disk now. Blocking.
+    pub fn roster_of(&self, inventory: &Inventory) -> Result<Roster, Unreadable> {
+        let mut evidence = evidence_of(inventory, self.session.clone());
         for (name, read) in records::scan_leads(&self.runtime)? {
             match read {
                 Ok(record) => evidence.leads.push(record),

@@ -57,30 +57,56 @@ pub struct StateDir {
 impl StateDir {
     /// Opens the state directory at `root` for the Herdr socket `socket`, making what is missing.
     pub fn open(root: &Path, socket: &OsStr) -> Result<Self, StateError> {
-        let state = Self { root: root.to_owned(), socket: root.join(sha256_hex(socket.as_encoded_bytes())) };
+        let state = Self::at(root, socket);
         durable::ensure_directories(root, &state.drafts())?;
         durable::ensure_directory(root)?;
         state.check_version()?;
         Ok(state)
     }
 
-    fn check_version(&self) -> Result<(), StateError> {
+    /// The same without making anything: what is missing stays missing, and the version is not
+    /// checked. For those who only look.
+    pub fn at(root: &Path, socket: &OsStr) -> Self {
+        Self { root: root.to_owned(), socket: root.join(sha256_hex(socket.as_encoded_bytes())) }
+    }
+
+    /// The directory itself.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The part for this socket.
+    pub fn of_socket(&self) -> &Path {
+        &self.socket
+    }
+
+    /// The version written there, if any is.
+    pub fn version(&self) -> Result<Option<u32>, StateError> {
         let path = self.root.join("VERSION");
         let shown = || durable::shown(&path).to_string();
         match durable::read_private(&path, 64) {
             Ok(bytes) => {
                 let text = String::from_utf8_lossy(&bytes);
-                let found: u32 = text.trim().parse().map_err(|_| StateError::Damaged {
+                text.trim().parse().map(Some).map_err(|_| StateError::Damaged {
                     path: shown(),
                     reason: "it holds no version number".to_owned(),
-                })?;
-                if found > VERSION {
-                    return Err(StateError::Newer { path: durable::shown(&self.root).to_string(), found });
-                }
-                Ok(())
+                })
             }
-            Err(Unreadable::Missing) => Ok(durable::publish(&path, format!("{VERSION}\n").as_bytes())?),
+            Err(Unreadable::Missing) => Ok(None),
             Err(reason) => Err(StateError::Unreadable { path: shown(), reason }),
+        }
+    }
+
+    fn check_version(&self) -> Result<(), StateError> {
+        match self.version()? {
+            Some(found) if found > VERSION => {
+                Err(StateError::Newer { path: durable::shown(&self.root).to_string(), found })
+            }
+            Some(_) => Ok(()),
+            None => {
+                let path = self.root.join("VERSION");
+                Ok(durable::publish(&path, format!("{VERSION}\n").as_bytes())?)
+            }
         }
     }
 
@@ -94,18 +120,31 @@ impl StateDir {
         self.socket.join("drafts")
     }
 
+    /// The text copied last.
+    pub fn copied(&self) -> PathBuf {
+        self.root.join("copied.txt")
+    }
+
     /// Reads who we are on this socket; made once, with the role of a lead, if there is none.
     pub fn identity(&self) -> Result<Identity, StateError> {
+        match self.known_identity()? {
+            Some(identity) => Ok(identity),
+            None => {
+                let identity = Identity::new(Role::Lead);
+                self.write_identity(&identity)?;
+                Ok(identity)
+            }
+        }
+    }
+
+    /// Reads who we are on this socket, if we ever were anybody.
+    pub fn known_identity(&self) -> Result<Option<Identity>, StateError> {
         let path = self.socket.join("identity.json");
         let shown = || durable::shown(&path).to_string();
         let damaged = |reason: String| StateError::Damaged { path: shown(), reason };
         let bytes = match durable::read_private(&path, MAX_IDENTITY_BYTES) {
             Ok(bytes) => bytes,
-            Err(Unreadable::Missing) => {
-                let identity = Identity::new(Role::Lead);
-                self.write_identity(&identity)?;
-                return Ok(identity);
-            }
+            Err(Unreadable::Missing) => return Ok(None),
             Err(reason) => return Err(StateError::Unreadable { path: shown(), reason }),
         };
         let file: IdentityFile =
@@ -117,7 +156,7 @@ impl StateDir {
             Uuid::parse(&file.session).ok_or_else(|| damaged("its session is no UUID".to_owned()))?;
         let role = Role::parse(&file.role.as_str().into())
             .ok_or_else(|| damaged("its role is neither lead nor chief".to_owned()))?;
-        Ok(Identity { session, role, lead_tools: file.lead_tools })
+        Ok(Some(Identity { session, role, lead_tools: file.lead_tools }))
     }
 
     /// Makes `identity` durable.

@@ -1,7 +1,15 @@
 //! The running application: what the operator sees and does.
 
+pub mod age;
+pub mod app;
 pub mod burst;
+pub mod composer;
+pub mod drafts;
 pub mod intent;
 pub mod keymap;
+pub mod paint;
+pub mod run;
+pub mod terminal;
 pub mod text;
 pub mod theme;
+pub mod view;

@@ -21,13 +21,18 @@ impl Claim {
 
     /// Judges the owner file named `file_name` holding `bytes`.
     pub fn parse(bytes: &[u8], file_name: &str) -> Result<Self, Invalid> {
-        let document = Document::decode(bytes);
-        let value = document.value().map_err(|error| Invalid::new(Rule::NotJson, error.to_string()))?;
-        let claim = Self::from_json(value)?;
+        let claim = Self::parse_any(bytes)?;
         if claim.file_name() != file_name {
             return Err(Invalid::new(Rule::FileName, "the claim is not the one its file name says"));
         }
         Ok(claim)
+    }
+
+    /// The same where the file's name is not known.
+    pub fn parse_any(bytes: &[u8]) -> Result<Self, Invalid> {
+        let document = Document::decode(bytes);
+        let value = document.value().map_err(|error| Invalid::new(Rule::NotJson, error.to_string()))?;
+        Self::from_json(value)
     }
 
     /// Judges a claim inside a record.

@@ -6,6 +6,7 @@
 //! `1e400` is a number (and no integer), values that are not looked at may nest without limit.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
@@ -245,9 +246,192 @@ impl ObjectWriter {
     }
 }
 
+/// The text that JavaScript's `JSON.stringify` writes of what `JSON.parse` reads from `value`:
+/// compact, each key once with its last value at its first place, but keys that are array indices
+/// first and in their order; a number too large for a double is `null`.
+///
+/// Without recursion: what nests without limit is written all the same.
+pub fn reserialize(value: Json<'_>) -> Vec<u8> {
+    Reserializer { text: value.raw(), at: 0, out: Vec::with_capacity(value.raw().len()) }.write()
+}
+
+/// One object or array that is not closed yet.
+enum Open {
+    Array,
+    Object {
+        /// Where its first member begins in what is written.
+        start: usize,
+        /// Each member's key, and where its text begins.
+        members: Vec<(Untrusted, usize)>,
+    },
+}
+
+struct Reserializer<'a> {
+    /// A JSON text, known to be one.
+    text: &'a str,
+    at: usize,
+    out: Vec<u8>,
+}
+
+impl Reserializer<'_> {
+    fn write(mut self) -> Vec<u8> {
+        let mut open: Vec<Open> = Vec::new();
+        // Whether a string here is a key.
+        let mut key_next = false;
+        while let Some(byte) = self.text.as_bytes().get(self.at).copied() {
+            match byte {
+                b'{' => {
+                    self.out.push(byte);
+                    open.push(Open::Object { start: self.out.len(), members: Vec::new() });
+                    key_next = true;
+                    self.at += 1;
+                }
+                b'[' => {
+                    self.out.push(byte);
+                    open.push(Open::Array);
+                    key_next = false;
+                    self.at += 1;
+                }
+                b'}' | b']' => {
+                    if let Some(Open::Object { start, members }) = open.pop() {
+                        self.settle(start, members);
+                    }
+                    self.out.push(byte);
+                    self.at += 1;
+                }
+                b',' => {
+                    self.out.push(byte);
+                    key_next = matches!(open.last(), Some(Open::Object { .. }));
+                    self.at += 1;
+                }
+                b':' => {
+                    self.out.push(byte);
+                    key_next = false;
+                    self.at += 1;
+                }
+                b'"' => {
+                    let token = self.token(string_len);
+                    let text: Untrusted = serde_json::from_str(token).unwrap_or_else(|_| "".into());
+                    if let (true, Some(Open::Object { members, .. })) = (key_next, open.last_mut()) {
+                        members.push((text.clone(), self.out.len()));
+                    }
+                    text.write_json(&mut self.out);
+                }
+                b'-' | b'0'..=b'9' => {
+                    let number: f64 = self.token(number_len).parse().unwrap_or(f64::INFINITY);
+                    let text = if number.is_finite() { number_text(number) } else { "null".to_owned() };
+                    self.out.extend_from_slice(text.as_bytes());
+                }
+                b' ' | b'\t' | b'\n' | b'\r' => self.at += 1,
+                // `true`, `false` and `null` stand as they are.
+                other => {
+                    self.out.push(other);
+                    self.at += 1;
+                }
+            }
+        }
+        self.out
+    }
+
+    fn token(&mut self, length: impl FnOnce(&[u8]) -> usize) -> &str {
+        let from = self.at;
+        self.at += length(&self.text.as_bytes()[from..]);
+        &self.text[from..self.at]
+    }
+
+    /// Puts the members of an object that was just read into the order and number that JavaScript
+    /// gives them; nothing is to be done for nearly every object.
+    fn settle(&mut self, start: usize, members: Vec<(Untrusted, usize)>) {
+        let mut kept: Vec<(&Untrusted, std::ops::Range<usize>)> = Vec::with_capacity(members.len());
+        let mut places: HashMap<&Untrusted, usize> = HashMap::with_capacity(members.len());
+        for (nth, (key, begins)) in members.iter().enumerate() {
+            // Up to the comma before the next, or the end.
+            let ends = members.get(nth + 1).map_or(self.out.len(), |(_, next)| next - 1);
+            match places.get(key) {
+                Some(place) => kept[*place].1 = *begins..ends,
+                None => {
+                    places.insert(key, kept.len());
+                    kept.push((key, *begins..ends));
+                }
+            }
+        }
+        let indices = kept.iter().filter(|(key, _)| array_index(key).is_some()).count();
+        if kept.len() == members.len() && indices == 0 {
+            return;
+        }
+        kept.sort_by_key(|(key, _)| array_index(key).map_or(u64::MAX, u64::from));
+        let mut again = Vec::with_capacity(self.out.len() - start);
+        for (nth, (_, range)) in kept.into_iter().enumerate() {
+            if nth > 0 {
+                again.push(b',');
+            }
+            again.extend_from_slice(&self.out[range]);
+        }
+        self.out.truncate(start);
+        self.out.extend_from_slice(&again);
+    }
+}
+
+/// The bytes of the string literal that `bytes` begin with.
+fn string_len(bytes: &[u8]) -> usize {
+    let mut at = 1;
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b'"' => return at + 1,
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
+    }
+    bytes.len()
+}
+
+/// The bytes of the number that `bytes` begin with.
+fn number_len(bytes: &[u8]) -> usize {
+    let is_part = |byte: &u8| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E');
+    bytes.iter().position(|byte| !is_part(byte)).unwrap_or(bytes.len())
+}
+
+/// The array index a key is: JavaScript lists those first.
+fn array_index(key: &Untrusted) -> Option<u32> {
+    let text = std::str::from_utf8(key.as_wtf8()).ok()?;
+    let is_canonical = text == "0" || text.starts_with(|digit: char| matches!(digit, '1'..='9'));
+    let number: u32 = text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())??;
+    (is_canonical && number < u32::MAX).then_some(number)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn again(text: &str) -> String {
+        String::from_utf8(reserialize(Document::decode(text.as_bytes()).value().unwrap())).unwrap()
+    }
+
+    #[test]
+    fn a_value_is_written_again_as_javascript_writes_it() {
+        for (read, written) in [
+            (" { \"a\" : [ 1.0 , -0 , 1e3 , true ,null ] } ", r#"{"a":[1,0,1000,true,null]}"#),
+            (r#"{"a":1,"b":2,"a":{"c":[],"c":3}}"#, r#"{"a":{"c":3},"b":2}"#),
+            (
+                r#"{"b":0,"10":1,"2":2,"01":3,"-1":4,"4294967295":5,"2":6}"#,
+                r#"{"2":6,"10":1,"b":0,"01":3,"-1":4,"4294967295":5}"#,
+            ),
+            (r#"[1e400,-1e400,9007199254740993,1e21]"#, "[null,null,9007199254740992,1e+21]"),
+            (r#"["\u00e9\/\ud800","\ud83d\ude00","\u0007\"{,:}"]"#, r#"["é/\ud800","😀","\u0007\"{,:}"]"#),
+            (r#"{"\u0061":1,"a":2}"#, r#"{"a":2}"#),
+            ("{}", "{}"),
+            ("\"x\"", "\"x\""),
+            ("-1.50", "-1.5"),
+        ] {
+            assert_eq!(again(read), written);
+        }
+    }
+
+    #[test]
+    fn what_nests_without_limit_is_written_again() {
+        let text = format!("{}{}", "[{\"a\":".repeat(20_000), "0}]".repeat(1) + &"}]".repeat(19_999));
+        assert_eq!(again(&text), text);
+    }
 
     #[test]
     fn numbers_are_written_as_javascript_writes_them() {

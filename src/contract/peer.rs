@@ -61,7 +61,8 @@ impl PeerRecord {
         Ok(record)
     }
 
-    fn parse_any(bytes: &[u8]) -> Result<Self, Invalid> {
+    /// The same where neither session nor file name is known.
+    pub fn parse_any(bytes: &[u8]) -> Result<Self, Invalid> {
         const WHAT: &str = "the presence";
         check_size(WHAT, bytes.len(), MAX_BYTES)?;
         let document = Document::decode(bytes);

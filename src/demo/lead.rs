@@ -7,7 +7,6 @@
 
 use std::io::{BufRead, Read, Write};
 use std::path::PathBuf;
-use std::process::ExitCode;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
@@ -91,18 +90,15 @@ enum LeadError {
 }
 
 /// Plays the leads named on standard input until that ends, or a signal asks to end. The exit code
-/// is 0 unless a lead could not be played.
-pub fn run() -> ExitCode {
-    match start() {
-        Ok(code) => code,
-        Err(error) => {
-            complain(&error);
-            ExitCode::FAILURE
-        }
-    }
+/// is 0 unless a lead could not be played: then 1.
+pub fn run() -> u8 {
+    start().unwrap_or_else(|error| {
+        complain(&error);
+        1
+    })
 }
 
-fn start() -> Result<ExitCode, LeadError> {
+fn start() -> Result<u8, LeadError> {
     let (ends, ending) = watch::channel(false);
     let (give, options) = std::sync::mpsc::channel();
     std::thread::Builder::new().name("lifeline".to_owned()).spawn(move || {
@@ -126,12 +122,12 @@ fn read_options(input: &mut impl BufRead) -> Result<Options, LeadError> {
     serde_json::from_slice(&line).map_err(|error| LeadError::Options(error.to_string()))
 }
 
-async fn play(options: Options, ending: watch::Receiver<bool>) -> ExitCode {
+async fn play(options: Options, ending: watch::Receiver<bool>) -> u8 {
     let mut playing = tokio::task::JoinSet::new();
     for seat in options.seats.clone() {
         playing.spawn(live(options.clone(), seat, ending.clone()));
     }
-    let mut code = ExitCode::SUCCESS;
+    let mut code = 0;
     while let Some(ended) = playing.join_next().await {
         let error = match ended {
             Ok(Ok(())) => continue,
@@ -139,7 +135,7 @@ async fn play(options: Options, ending: watch::Receiver<bool>) -> ExitCode {
             Err(error) => error.to_string(),
         };
         complain(&error);
-        code = ExitCode::FAILURE;
+        code = 1;
     }
     code
 }

@@ -34,7 +34,11 @@ impl AgentDir {
 
     /// The runtime of the Herdr socket whose path string is `socket`, hashed exactly as given.
     pub fn runtime(&self, socket: &OsStr) -> Runtime {
-        let hash = sha256_hex(socket.as_encoded_bytes());
+        self.runtime_of_hash(sha256_hex(socket.as_encoded_bytes()))
+    }
+
+    /// The runtime in the directory `hash`, of a socket whose spelling may not be known.
+    pub fn runtime_of_hash(&self, hash: String) -> Runtime {
         Runtime {
             root: self.supervision_root().join(&hash),
             peers: self.runtime_root().join("peers-v1"),
@@ -130,6 +134,16 @@ impl Runtime {
     /// What `session` is sent by Chief or lead.
     pub fn inbox(&self, session: &SessionId) -> InboxDir {
         InboxDir(self.inboxes().join(session.hash()))
+    }
+
+    /// The inbox in the directory `hash`, of a session that may not be known.
+    pub fn inbox_of_hash(&self, hash: &str) -> InboxDir {
+        InboxDir(self.inboxes().join(hash))
+    }
+
+    /// What all sockets share: the presence and inboxes of peers.
+    pub fn peers(&self) -> &Path {
+        &self.peers
     }
 
     /// The presence records of peers.

@@ -9,7 +9,7 @@ use super::durable::{self, DiskError, Unreadable};
 use crate::contract::Claim;
 
 /// Largest owner file read, in bytes; a claim takes less than 100.
-const MAX_CLAIM_BYTES: usize = 1_024;
+pub const MAX_CLAIM_BYTES: usize = 1_024;
 
 /// Whether a claim's process exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -98,13 +98,19 @@ impl Poll {
 
 /// What is checked out where: asked for each workspace, now and then.
 #[derive(Default)]
-struct Branches {
+pub struct Branches {
     known: BTreeMap<Untrusted, Branch>,
     asked: BTreeMap<Untrusted, Instant>,
 }
 
 impl Branches {
-    async fn refresh(&mut self, client: &Client, snapshot: &Snapshot) {
+    /// By workspace.
+    pub fn known(&self) -> &BTreeMap<Untrusted, Branch> {
+        &self.known
+    }
+
+    /// Asks for those that are new or old by now.
+    pub async fn refresh(&mut self, client: &Client, snapshot: &Snapshot) {
         let here = |id: &Untrusted| snapshot.workspaces.iter().any(|workspace| workspace.workspace_id == *id);
         self.known.retain(|id, _| here(id));
         self.asked.retain(|id, _| here(id));

@@ -16,7 +16,7 @@ use headman::disk::records;
 use headman::disk::{AgentDir, ProcessLock};
 use serde_json::Value;
 
-use crate::support::{fixture, is_root, raw, string, vectors};
+use crate::golden::{fixture, is_root, raw, string, vectors};
 
 /// The named differences of `docs/differences.md` that a record vector shows: (type, vector).
 const NAMED: &[(&str, &str)] = &[("lead", "instanceId as one-element array")];

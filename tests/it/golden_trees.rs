@@ -13,7 +13,7 @@ use headman::disk::records::{self, Holding};
 use headman::disk::{AgentDir, ProcessLock, Runtime, durable};
 use serde_json::Value;
 
-use crate::support::{fixture, is_root};
+use crate::golden::{fixture, is_root};
 
 fn manifest() -> Value {
     serde_json::from_slice(&std::fs::read(fixture("golden/manifest.json")).unwrap()).unwrap()

@@ -3,10 +3,17 @@
 // Helpers of tests are tests, which the lints' own exceptions for tests don't see.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
+mod chief_service;
+mod golden;
 mod golden_records;
 mod golden_trees;
 mod herd_properties;
 mod herd_rules;
 mod herd_vectors;
+mod herdr_client;
+mod herdr_register;
+mod herdr_wire;
 mod pi_header;
+mod screens;
 mod support;
+mod terminal_pty;

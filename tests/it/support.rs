@@ -1,60 +1,96 @@
-//! What several tests share.
+//! What several tests need: conditions with a deadline, processes that end with the test.
 
+use std::future::Future;
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
-use headman::contract::Untrusted;
-use serde_json::Value;
+use headman::demo::server::Server;
+use headman::herdr::Client;
 
-/// A file of `tests/fixtures`.
-pub(crate) fn fixture(path: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(path)
-}
+/// How long anything may take before a test fails: ample for a busy machine.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
 
-/// The golden vectors under `key`.
-pub(crate) fn vectors(key: &str) -> Value {
-    let bytes = std::fs::read(fixture("golden/vectors.json")).unwrap();
-    let mut vectors: Value = serde_json::from_slice(&bytes).unwrap();
-    vectors[key].take()
-}
-
-/// A string of the vectors: `{"text":…}`, or `{"utf16":[…]}` where it is not well-formed Unicode.
-pub(crate) fn string(value: &Value) -> Untrusted {
-    if let Some(text) = value["text"].as_str().or(value.as_str()) {
-        return text.into();
+/// Waits for a condition, asked every 10 ms.
+pub(crate) async fn until<F: Future<Output = bool>>(what: &str, mut holds: impl FnMut() -> F) {
+    let end = Instant::now() + DEADLINE;
+    while !holds().await {
+        assert!(Instant::now() < end, "not within {DEADLINE:?}: {what}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    let units: Vec<String> = value["utf16"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|unit| format!("\\u{:04x}", unit.as_u64().unwrap()))
-        .collect();
-    serde_json::from_str(&format!("\"{}\"", units.concat())).unwrap()
 }
 
-/// The bytes in `raw_b64`.
-pub(crate) fn raw(case: &Value) -> Vec<u8> {
-    let text = case["raw_b64"].as_str().unwrap();
-    let mut out = Vec::new();
-    let (mut buffer, mut bits) = (0u32, 0);
-    for byte in text.bytes().filter(|byte| *byte != b'=') {
-        let value = match byte {
-            b'A'..=b'Z' => byte - b'A',
-            b'a'..=b'z' => byte - b'a' + 26,
-            b'0'..=b'9' => byte - b'0' + 52,
-            b'+' => 62,
-            _ => 63,
-        };
-        buffer = (buffer << 6) | u32::from(value);
-        bits += 6;
-        if bits >= 8 {
-            bits -= 8;
-            out.push((buffer >> bits) as u8);
-        }
+/// A simulated Herdr in a directory of its own.
+pub(crate) struct Herdr {
+    pub(crate) server: Server,
+    pub(crate) socket: PathBuf,
+    _directory: tempfile::TempDir,
+}
+
+impl Herdr {
+    pub(crate) async fn start() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        // Socket paths are short: about 100 bytes.
+        let socket = directory.path().join("h.sock");
+        let server = Server::start(&socket).await.unwrap();
+        Self { server, socket, _directory: directory }
     }
-    out
+
+    pub(crate) fn client(&self) -> Client {
+        Client::new(self.socket.clone()).with_timeout(Duration::from_secs(10))
+    }
 }
 
-/// Whether the tests run as root.
-pub(crate) fn is_root() -> bool {
-    rustix::process::geteuid().is_root()
+/// A process that does nothing, ended with the test.
+pub(crate) struct Program(pub(crate) Child);
+
+impl Program {
+    /// One that Herdr takes for Pi by the hint in its environment.
+    pub(crate) fn hinted() -> Self {
+        Self::start(sleep().env("HERDR_AGENT", "pi"))
+    }
+
+    /// One that Herdr takes for Pi by its name.
+    pub(crate) fn named() -> Self {
+        Self::start(sleep().arg0("pi"))
+    }
+
+    /// One that is nothing to Herdr.
+    pub(crate) fn plain() -> Self {
+        Self::start(&mut sleep())
+    }
+
+    pub(crate) fn start(command: &mut Command) -> Self {
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        Self(command.spawn().unwrap())
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.0.id()
+    }
+
+    pub(crate) fn kill(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+
+    pub(crate) fn signal(&self, signal: rustix::process::Signal) {
+        let pid = rustix::process::Pid::from_raw(i32::try_from(self.pid()).unwrap()).unwrap();
+        rustix::process::kill_process(pid, signal).unwrap();
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // Already ended and waited for is fine.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn sleep() -> Command {
+    let mut command = Command::new("sleep");
+    command.arg("600").env_remove("HERDR_AGENT");
+    command
 }

@@ -157,7 +157,7 @@ impl State {
         Ok(json!({"type": "pane_read", "read": {
             "pane_id": pane.id, "workspace_id": pane.workspace, "tab_id": pane.tab,
             "source": read.source.as_str(), "format": read.format.as_deref().unwrap_or("text"),
-            "text": taken.join("\n").trim_end_matches('\n'), "revision": pane.revision,
+            "text": taken.join("\n").trim_end_matches('\n'), "revision": 0,
             "truncated": taken.len() < rows.len(),
         }}))
     }

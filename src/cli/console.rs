@@ -1,0 +1,89 @@
+//! No verb: the console.
+
+use super::{Exit, Failure, out};
+use crate::config::{Config, Environment, Places};
+use crate::console::run::{self, Ended, Options, RunError};
+use crate::console::terminal::TerminalError;
+use crate::console::theme::Theme;
+use crate::herdr::locate::{Located, pane_context};
+use crate::herdr::reexec::{self, GoOn, Reexec, Stage};
+
+/// Runs the console until it is quit.
+///
+/// # Errors
+/// [`Failure`] where it can't start, or the terminal fails.
+pub fn run(places: Places, socket: Located, config: Config, go_on: GoOn) -> Result<Exit, Failure> {
+    let theme =
+        Theme::load(config.theme.as_deref(), config.glyphs, |name| Environment::of_process().text(name))
+            .map_err(|error| {
+                Failure::new(
+                    Exit::Usage,
+                    "theme",
+                    format!("can't start the console: {error}"),
+                    "Correct `theme` in the configuration",
+                )
+            })?;
+    let var = |name: &str| std::env::var_os(name);
+    let pane = match &go_on {
+        GoOn::Hinted => pane_context(var).map_err(|why| why.to_string()),
+        GoOn::Left => Err("you left Chief mode".to_owned()),
+        GoOn::SwitchedOff => Err("registering is switched off".to_owned()),
+        GoOn::NoPane(why) => Err(why.to_string()),
+    };
+    let pid = std::process::id();
+    let options = Options {
+        socket,
+        agent_dir: places.agent_dir,
+        state_dir: places.state_dir,
+        second_attempt: pane.as_ref().ok().and_then(|_| reexec::second_attempt(var, pid)),
+        on_leaving: pane.as_ref().ok().map(|_| Reexec::without_hint(pid)),
+        on_becoming_chief: (Stage::of(var, pid) == Some(Stage::Left)).then(|| Reexec::hinted(pid)),
+        pane,
+        keys: config.keys,
+        theme,
+    };
+    match run::run(options) {
+        Ok(Ended::Quit) => Ok(Exit::Done),
+        Ok(Ended::Signal(signal)) => Ok(Exit::Code(signal.exit_code())),
+        Ok(Ended::Again(again)) => {
+            // The lease is released, the terminal given back.
+            let error = again.exec(std::env::args_os().skip(1));
+            out::note(&format!("can't execute headman again: {error}"));
+            Ok(Exit::Unavailable)
+        }
+        Err(error) => Err(failure(error)),
+    }
+}
+
+fn failure(error: RunError) -> Failure {
+    let what = "can't run the console";
+    match error {
+        RunError::Terminal(error @ TerminalError::NotATerminal { .. }) => Failure::new(
+            Exit::Usage,
+            "no_terminal",
+            format!("{what}: {error}"),
+            "Use `headman list`, or --plain",
+        ),
+        RunError::Terminal(error) => Failure::new(
+            Exit::Unavailable,
+            "terminal",
+            format!("{what}: {error}"),
+            "Use `headman list`, or another terminal",
+        ),
+        RunError::Keys(_) => Failure::new(
+            Exit::Usage,
+            "keys",
+            format!("{what}: {error}"),
+            "Correct `[keys]` in the configuration",
+        ),
+        RunError::State(error) => Failure::new(
+            Exit::Unavailable,
+            "state",
+            format!("{what}: {error}"),
+            "See `headman doctor`, or give another --state-dir",
+        ),
+        RunError::Io(error) => {
+            Failure::new(Exit::Unavailable, "system", format!("{what}: {error}"), "Try again")
+        }
+    }
+}

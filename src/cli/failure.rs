@@ -1,0 +1,126 @@
+//! How a verb ends: exit codes and errors.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use crate::console::text;
+use crate::contract::json::ObjectWriter;
+use crate::herdr::{HerdrError, Located};
+
+/// What the exit code says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// 0: done; the answer, if there is one, is yes.
+    Done,
+    /// 1: the answer is no: invalid, not delivered, not found.
+    No,
+    /// 2: the command line or the configuration is wrong.
+    Usage,
+    /// 3: we are not the Chief, or somebody else is.
+    NotChief,
+    /// 4: Herdr or the disk is unavailable.
+    Unavailable,
+    /// 130: interrupted.
+    Interrupted,
+    /// That of a signal, or of a program run for the user.
+    Code(u8),
+}
+
+impl Exit {
+    /// The exit code.
+    pub fn code(self) -> u8 {
+        match self {
+            Exit::Done => 0,
+            Exit::No => 1,
+            Exit::Usage => 2,
+            Exit::NotChief => 3,
+            Exit::Unavailable => 4,
+            Exit::Interrupted => 130,
+            Exit::Code(code) => code,
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit.code())
+    }
+}
+
+/// Why a verb did not do what it was asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// The exit code.
+    pub exit: Exit,
+    /// The kind of failure: a stable name in snake case.
+    pub code: &'static str,
+    /// What failed and why, without a full stop.
+    pub message: String,
+    /// The next step, without a full stop.
+    pub hint: String,
+}
+
+impl Failure {
+    /// A failure of the kind `code`.
+    pub fn new(exit: Exit, code: &'static str, message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { exit, code, message: message.into(), hint: hint.into() }
+    }
+
+    /// The command line is wrong.
+    pub fn usage(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::new(Exit::Usage, "usage", message, hint)
+    }
+
+    /// `what` could not be done because of Herdr at `socket`.
+    pub fn herdr(what: &str, error: &HerdrError, socket: &Located) -> Self {
+        if matches!(error, HerdrError::NoSocket { .. }) {
+            return Self::new(
+                Exit::Unavailable,
+                "no_socket",
+                format!("can't {what}: Herdr is not running, no socket at {}", socket.looked_for()),
+                "Start `herdr`, name its socket with --socket, or try `headman demo`",
+            );
+        }
+        let code = match error {
+            HerdrError::NoSocket { .. } | HerdrError::Refused { .. } => "herdr_refused",
+            HerdrError::TimedOut { .. } => "herdr_timed_out",
+            HerdrError::ForeignPeer { .. } => "herdr_foreign_peer",
+            HerdrError::Garbage { .. } => "herdr_garbage",
+            HerdrError::Closed { .. } => "herdr_closed",
+            HerdrError::TooLarge { .. } => "herdr_too_large",
+            HerdrError::TooOld { .. } => "herdr_too_old",
+            HerdrError::Server { .. } => "herdr_error",
+            HerdrError::Io { .. } => "herdr_io",
+        };
+        // The texts of these errors end with the next step, where there is one.
+        let text = error.to_string();
+        let (why, hint) = match text.rsplit_once(". ") {
+            Some((why, hint)) if !matches!(error, HerdrError::Server { .. }) => (why, hint),
+            _ => (text.as_str(), "See `headman doctor`"),
+        };
+        Self::new(Exit::Unavailable, code, format!("can't {what}: {why}"), hint)
+    }
+
+    /// `what` could not be done because the disk failed.
+    pub fn disk(what: &str, error: &dyn std::fmt::Display, hint: impl Into<String>) -> Self {
+        Self::new(Exit::Unavailable, "disk", format!("can't {what}: {error}"), hint)
+    }
+
+    /// Tells it on stderr, and with `json` also on stdout.
+    pub fn tell(&self, json: bool) {
+        let line = format!("headman: {}. {}", self.message.trim_end_matches('.'), self.hint);
+        // Nobody is left to tell where these fail.
+        let _ = writeln!(std::io::stderr().lock(), "{}", text::plain(line.trim_end_matches('.')));
+        if json {
+            let error = ObjectWriter::new()
+                .string("code", &self.code.into())
+                .string("message", &self.message.as_str().into())
+                .string("hint", &self.hint.as_str().into())
+                .finish();
+            let object = ObjectWriter::new().raw("error", &error).finish();
+            let object = text::json_document(&String::from_utf8_lossy(&object));
+            let mut out = std::io::stdout().lock();
+            let _ = writeln!(out, "{object}").and_then(|()| out.flush());
+        }
+    }
+}

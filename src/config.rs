@@ -1,0 +1,209 @@
+//! `config.toml`: strict, so that a misspelt key is told instead of passed over.
+
+pub mod paths;
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use crate::console::theme::GlyphChoice;
+
+pub use paths::{Environment, Places};
+
+/// Largest configuration read, in bytes.
+const MAX_BYTES: u64 = 1 << 20;
+
+/// What can be configured. Every key is optional.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// Whether the console has itself listed in Herdr, so that leads can write up.
+    pub register: bool,
+    /// The theme's name; none for the default one.
+    pub theme: Option<String>,
+    /// Which glyphs the screen is made of.
+    pub glyphs: GlyphChoice,
+    /// By action the keys that shall do it; the console's keymap judges both.
+    pub keys: BTreeMap<String, Vec<String>>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { register: true, theme: None, glyphs: GlyphChoice::Auto, keys: BTreeMap::new() }
+    }
+}
+
+/// Why the configuration can't be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    /// The file named by `--config` is not there.
+    #[error("{} is not there", path.display())]
+    Missing {
+        /// Which file.
+        path: PathBuf,
+    },
+    /// It can't be read.
+    #[error("{} can't be read: {why}", path.display())]
+    Unreadable {
+        /// Which file.
+        path: PathBuf,
+        /// The system's words.
+        why: String,
+    },
+    /// It says something that is not understood.
+    #[error("{}, line {line}{}: {why}", path.display(), key.as_ref().map(|key| format!(", `{key}`")).unwrap_or_default())]
+    Invalid {
+        /// Which file.
+        path: PathBuf,
+        /// Which line, from 1.
+        line: usize,
+        /// Which key, where one stands on that line.
+        key: Option<String>,
+        /// What is wrong.
+        why: String,
+    },
+}
+
+impl ConfigError {
+    /// What to do about it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Missing { .. } => "Create it, or leave --config out for the defaults",
+            Self::Unreadable { .. } => "Make it readable, or name another file with --config",
+            Self::Invalid { .. } => "Correct or remove that line; docs/cli.md lists what can be configured",
+        }
+    }
+}
+
+impl Config {
+    /// Reads the file at `path`. Where nothing stands there the defaults hold, unless the user
+    /// named the file (`required`).
+    ///
+    /// # Errors
+    /// [`ConfigError`], naming file, line and key.
+    pub fn load(path: &Path, required: bool) -> Result<Self, ConfigError> {
+        let unreadable = |why: String| ConfigError::Unreadable { path: path.to_owned(), why };
+        // A link is followed: people keep their configuration elsewhere. A FIFO is not waited for.
+        match std::fs::metadata(path) {
+            Ok(found) if found.is_file() => {}
+            Ok(_) => return Err(unreadable("it is not a regular file".to_owned())),
+            Err(error) if is_absent(&error) && !required => return Ok(Self::default()),
+            Err(error) if is_absent(&error) => return Err(ConfigError::Missing { path: path.to_owned() }),
+            Err(error) => return Err(unreadable(error.to_string())),
+        }
+        let mut bytes = Vec::new();
+        let file = std::fs::File::open(path).map_err(|error| unreadable(error.to_string()))?;
+        file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(|error| unreadable(error.to_string()))?;
+        if bytes.len() as u64 > MAX_BYTES {
+            return Err(unreadable(format!("it has more than {MAX_BYTES} bytes")));
+        }
+        let text = String::from_utf8(bytes).map_err(|error| {
+            let valid = error.utf8_error().valid_up_to();
+            ConfigError::Invalid {
+                path: path.to_owned(),
+                line: line_at(error.as_bytes(), valid),
+                key: None,
+                why: "it is not UTF-8".to_owned(),
+            }
+        })?;
+        Self::parse(&text, path)
+    }
+
+    /// Judges `text`; `path` is only named in errors.
+    ///
+    /// # Errors
+    /// [`ConfigError::Invalid`].
+    pub fn parse(text: &str, path: &Path) -> Result<Self, ConfigError> {
+        toml::from_str(text).map_err(|error| {
+            let at = error.span().map_or(0, |span| span.start);
+            ConfigError::Invalid {
+                path: path.to_owned(),
+                line: line_at(text.as_bytes(), at),
+                key: key_at(text, at),
+                why: error.message().trim().replace('\n', ", "),
+            }
+        })
+    }
+}
+
+fn is_absent(error: &std::io::Error) -> bool {
+    matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory)
+}
+
+fn line_at(bytes: &[u8], at: usize) -> usize {
+    1 + bytes[..at.min(bytes.len())].iter().filter(|byte| **byte == b'\n').count()
+}
+
+/// The key of the line that holds the byte `at`, with its table before it.
+fn key_at(text: &str, at: usize) -> Option<String> {
+    let at = text.floor_char_boundary(at);
+    let from = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
+    let line = text[from..].lines().next()?.trim();
+    if line.starts_with('[') {
+        return Some(line.trim_matches(['[', ']']).trim().to_owned());
+    }
+    let key = line.split_once('=')?.0.trim().to_owned();
+    let table = text[..from].lines().rev().map(str::trim).find(|line| line.starts_with('['));
+    Some(match table {
+        Some(table) => format!("{}.{key}", table.trim_matches(['[', ']']).trim()),
+        None => key,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Config, String> {
+        Config::parse(text, Path::new("/c/config.toml")).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn nothing_configured_is_the_defaults() {
+        assert_eq!(parse(""), Ok(Config::default()));
+        assert!(Config::default().register);
+    }
+
+    #[test]
+    fn what_is_configured_is_taken() {
+        let config = parse(
+            "register = false\ntheme = \"dusk\"\nglyphs = \"ascii\"\n[keys]\nreply = [\"R\", \"ctrl-r\"]\n",
+        )
+        .unwrap();
+        assert!(!config.register);
+        assert_eq!(config.theme.as_deref(), Some("dusk"));
+        assert_eq!(config.glyphs, GlyphChoice::Ascii);
+        assert_eq!(config.keys["reply"], ["R", "ctrl-r"]);
+    }
+
+    #[test]
+    fn errors_name_file_line_and_key() {
+        for (text, place) in [
+            ("theme = \"x\"\nregistr = true\n", "/c/config.toml, line 2, `registr`: "),
+            ("\nregister = 1\n", "/c/config.toml, line 2, `register`: "),
+            ("glyphs = \"emoji\"\n", "/c/config.toml, line 1, `glyphs`: "),
+            ("[keys]\nreply = \"R\"\n", "/c/config.toml, line 2, `keys.reply`: "),
+            ("register = true\n[sounds]\n", "/c/config.toml, line 2, `sounds`: "),
+            ("register = true\nregister = true\n", "/c/config.toml, line 2, `register`: "),
+            ("a b\n", "/c/config.toml, line 1: "),
+        ] {
+            let error = parse(text).unwrap_err();
+            assert!(error.starts_with(place), "{text:?}: {error}");
+            assert!(!error.contains('\n'), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_missing_file_counts_only_where_it_was_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("config.toml");
+        assert_eq!(Config::load(&path, false), Ok(Config::default()));
+        assert_eq!(Config::load(&path, true), Err(ConfigError::Missing { path: path.clone() }));
+        assert!(matches!(Config::load(dir.path(), true), Err(ConfigError::Unreadable { .. })));
+        std::fs::write(&path, b"theme = \"x\"\n# \xff\n").unwrap();
+        let error = Config::load(&path, false).unwrap_err();
+        assert!(matches!(error, ConfigError::Invalid { line: 2, .. }), "{error:?}");
+    }
+}

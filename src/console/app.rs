@@ -1,0 +1,586 @@
+//! The console as a pure machine: facts and keys go in, effects and frames come out. No clock, no
+//! file, no socket; `run` does what the effects say.
+
+use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
+
+use crossterm::event::KeyEvent;
+
+use super::drafts::{Draft, DraftKey};
+use super::intent::{Context, Intent};
+use super::keymap::{Keymap, Pressed, Sequence};
+use super::text::{self, Visible};
+use super::theme::{Role, Theme};
+use super::view::{ask, diagnostics, help, roster};
+use crate::chief::service::Request;
+use crate::contract::{SessionId, Timestamp, Untrusted};
+use crate::fact::{Done, Fact, Now, Standing};
+use crate::model::Model;
+
+/// How long a notice stays.
+const NOTICE: Duration = Duration::from_secs(8);
+
+/// What the console wants done.
+#[derive(Debug)]
+pub enum Effect {
+    /// The service shall do this.
+    Request(Request),
+    /// This draft shall be durable.
+    SaveDraft(Draft),
+    /// This draft was sent.
+    RemoveDraft(DraftKey),
+    /// This text shall be on the clipboard.
+    Copy(Untrusted),
+    /// Everything shall be drawn anew.
+    Redraw,
+    /// The shell shall have the terminal.
+    Suspend,
+    /// Chief mode was left.
+    Left,
+    /// We became Chief.
+    BecameChief,
+    /// The console shall end.
+    Quit,
+}
+
+/// What does not change while the console runs.
+pub struct Settings {
+    /// The Herdr session's name, for the header.
+    pub herdr_session: Untrusted,
+    /// Where Herdr's socket was looked for.
+    pub looked_for: String,
+    /// Keys.
+    pub keymap: Keymap,
+    /// Styles and glyphs.
+    pub theme: Theme,
+    /// A time of day as the operator's clock shows it.
+    pub clock: fn(Timestamp) -> String,
+}
+
+/// One thing said in the footer.
+#[derive(Debug, Clone)]
+pub struct Notice {
+    /// What.
+    pub text: Visible,
+    /// How grave.
+    pub role: Role,
+    until: Duration,
+}
+
+/// A question of the console's own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Confirm {
+    /// Leave Chief mode.
+    Leave,
+    /// Quit although messages are queued.
+    Quit,
+}
+
+/// What lies over the roster, the last on top.
+pub enum Layer {
+    /// One ask.
+    Ask(Box<ask::State>),
+    /// The help.
+    Help(help::State),
+    /// The diagnostics.
+    Diagnostics(diagnostics::State),
+}
+
+/// What a request was for, while its outcome is not known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Pending {
+    Reply(DraftKey),
+    BecomeChief,
+    Leave,
+    Focus,
+}
+
+/// The console.
+pub struct App {
+    /// Everything known.
+    pub model: Model,
+    /// What does not change.
+    pub settings: Settings,
+    /// The roster and the detail beside it.
+    pub roster: roster::State,
+    /// What lies over it.
+    pub layers: Vec<Layer>,
+    /// A question, over everything.
+    pub confirm: Option<Confirm>,
+    pub(super) notice: Option<Notice>,
+    pub(super) sequence: Sequence,
+    drafts: HashMap<DraftKey, Draft>,
+    pending: Vec<(u64, Pending)>,
+    next_ticket: u64,
+    interrupted: Option<Duration>,
+    waiting_told: Option<bool>,
+    effects: VecDeque<Effect>,
+}
+
+impl App {
+    /// A console that knows nothing yet but the drafts kept.
+    pub fn new(model: Model, settings: Settings, drafts: impl IntoIterator<Item = Draft>) -> Self {
+        Self {
+            model,
+            settings,
+            roster: roster::State::default(),
+            layers: Vec::new(),
+            confirm: None,
+            notice: None,
+            sequence: Sequence::default(),
+            drafts: drafts.into_iter().map(|draft| (draft.key(), draft)).collect(),
+            pending: Vec::new(),
+            next_ticket: 0,
+            interrupted: None,
+            waiting_told: None,
+            effects: VecDeque::new(),
+        }
+    }
+
+    /// What is to be done, in order.
+    pub fn take_effects(&mut self) -> Vec<Effect> {
+        self.effects.drain(..).collect()
+    }
+
+    /// Where keys go now.
+    pub fn context(&self) -> Context {
+        if self.confirm.is_some() {
+            return Context::Confirm;
+        }
+        match self.layers.last() {
+            Some(Layer::Ask(state)) => state.context(),
+            Some(Layer::Help(state)) => state.context(),
+            Some(Layer::Diagnostics(_)) => Context::Diagnostics,
+            None => self.roster.context(),
+        }
+    }
+
+    /// Folds facts in.
+    pub fn facts(&mut self, facts: Vec<Fact>, now: Now) {
+        self.model.fold(facts, now);
+        let mut at = 0;
+        while at < self.pending.len() {
+            match self.model.take_outcome(self.pending[at].0) {
+                Some(result) => {
+                    let (_, pending) = self.pending.remove(at);
+                    self.outcome(pending, result, now);
+                }
+                None => at += 1,
+            }
+        }
+        let frozen = self.is_composing();
+        self.roster.follow(&self.model, now, frozen);
+        for layer in &mut self.layers {
+            if let Layer::Ask(state) = layer {
+                state.follow(&self.model, now);
+            }
+        }
+        let waiting = self.model.roster().leads.iter().any(crate::herd::Lead::needs_you);
+        if self.waiting_told != Some(waiting) {
+            self.waiting_told = Some(waiting);
+            self.effects.push_back(Effect::Request(Request::Waiting(waiting)));
+        }
+    }
+
+    fn is_composing(&self) -> bool {
+        self.layers.iter().any(|layer| matches!(layer, Layer::Ask(state) if state.is_composing()))
+    }
+
+    fn outcome(&mut self, pending: Pending, result: Result<Done, String>, now: Now) {
+        match (pending, result) {
+            (Pending::Reply(key), Ok(Done::Sent(id))) => {
+                self.drafts.remove(&key);
+                for layer in &mut self.layers {
+                    if let Layer::Ask(state) = layer
+                        && state.key() == key
+                    {
+                        state.sent(id);
+                    }
+                }
+                self.effects.push_back(Effect::RemoveDraft(key));
+            }
+            (Pending::Reply(key), Err(why)) => {
+                let shown = self.layers.iter_mut().find_map(|layer| match layer {
+                    Layer::Ask(state) if state.key() == key => Some(state),
+                    _ => None,
+                });
+                match shown {
+                    Some(state) => state.refused(why),
+                    None => self.say(format_args!("Not sent, the draft is kept: {why}"), Role::Alarm, now),
+                }
+            }
+            (Pending::BecomeChief, Ok(_)) => {
+                self.say(format_args!("You are Chief."), Role::Good, now);
+                self.effects.push_back(Effect::BecameChief);
+            }
+            (Pending::BecomeChief, Err(why)) => {
+                self.say(format_args!("Not Chief: {why}"), Role::Alarm, now);
+            }
+            (Pending::Leave, Ok(_)) => {
+                self.say(format_args!("You are not Chief any more: watching."), Role::Notice, now);
+                self.effects.push_back(Effect::Left);
+            }
+            (Pending::Leave, Err(why)) => self.say(format_args!("Leaving failed: {why}"), Role::Alarm, now),
+            (Pending::Focus, Err(why)) => {
+                self.say(format_args!("Herdr can't show that pane: {why}"), Role::Warning, now);
+            }
+            (Pending::Focus | Pending::Reply(_), Ok(_)) => {}
+        }
+    }
+
+    /// Says something in the footer for a while.
+    pub fn say(&mut self, text: std::fmt::Arguments<'_>, role: Role, now: Now) {
+        self.notice = Some(Notice { text: text::line(text), role, until: now.mono + NOTICE });
+    }
+
+    /// A key outside bursts.
+    pub fn key(&mut self, key: KeyEvent, now: Now) {
+        let context = self.context();
+        match self.settings.keymap.press(context, &mut self.sequence, key) {
+            Pressed::Intent(intent) => self.intent(intent, now),
+            Pressed::Pending => {}
+            Pressed::Unbound => self.typed(key, now),
+        }
+    }
+
+    /// A key that is text where a text field is open.
+    fn typed(&mut self, key: KeyEvent, now: Now) {
+        let problem = match self.layers.last_mut() {
+            _ if self.confirm.is_some() => None,
+            Some(Layer::Ask(state)) => {
+                let problem = state.typed(key, now.mono);
+                self.keep_draft(now);
+                problem
+            }
+            Some(Layer::Help(state)) => {
+                state.typed(key);
+                None
+            }
+            Some(Layer::Diagnostics(_)) => None,
+            None => {
+                self.roster.typed(key, &self.model);
+                None
+            }
+        };
+        if let Some(problem) = problem {
+            self.say(format_args!("{problem}"), Role::Warning, now);
+        }
+    }
+
+    /// Pasted text: kept in a text field, ignored elsewhere.
+    pub fn paste(&mut self, text: &str, now: Now) {
+        match self.layers.last_mut() {
+            Some(Layer::Ask(state)) if state.is_composing() && self.confirm.is_none() => {
+                let problem = state.pasted(text, now.mono);
+                self.keep_draft(now);
+                if let Some(problem) = problem {
+                    self.say(format_args!("{problem}"), Role::Warning, now);
+                }
+            }
+            _ => self.say(format_args!("Pasted text is ignored outside a text field."), Role::Notice, now),
+        }
+    }
+
+    /// A burst of keys was dropped.
+    pub fn dropped(&mut self, keys: usize, now: Now) {
+        self.say(
+            format_args!("{keys} keys came faster than a hand types and were ignored."),
+            Role::Notice,
+            now,
+        );
+    }
+
+    /// Remembers what is in the open composer, if it changed.
+    fn keep_draft(&mut self, now: Now) {
+        if let Some(Layer::Ask(state)) = self.layers.last()
+            && let Some(draft) = state.draft(now.wall)
+        {
+            let key = draft.key();
+            let changed = match self.drafts.get(&key) {
+                Some(known) => known.text != draft.text,
+                None => !draft.text.is_empty(),
+            };
+            if changed {
+                self.drafts.insert(key, draft.clone());
+                self.effects.push_back(Effect::SaveDraft(draft));
+            }
+        }
+    }
+
+    fn request(&mut self, pending: Pending, request: impl FnOnce(u64) -> Request) {
+        self.next_ticket += 1;
+        self.pending.push((self.next_ticket, pending));
+        self.effects.push_back(Effect::Request(request(self.next_ticket)));
+    }
+
+    fn intent(&mut self, intent: Intent, now: Now) {
+        if intent != Intent::Interrupt {
+            self.interrupted = None;
+        }
+        match intent {
+            Intent::Interrupt => self.interrupt(now),
+            Intent::Suspend => self.effects.push_back(Effect::Suspend),
+            Intent::Redraw => self.effects.push_back(Effect::Redraw),
+            Intent::Yes | Intent::No => self.confirmed(intent == Intent::Yes),
+            Intent::Back => self.back(now),
+            Intent::Help => self.layers.push(Layer::Help(help::State::default())),
+            Intent::Diagnostics => self.layers.push(Layer::Diagnostics(diagnostics::State::default())),
+            Intent::Quit => self.quit(),
+            Intent::ToggleChief => self.toggle_chief(),
+            Intent::Reply => self.reply(now),
+            Intent::NextAsk => self.next_ask(true, now),
+            Intent::PreviousAsk => self.next_ask(false, now),
+            Intent::FocusPane => self.focus_pane(now),
+            Intent::Copy => self.copy(now),
+            Intent::Send => self.send(now),
+            Intent::Newline => {
+                if let Some(Layer::Ask(state)) = self.layers.last_mut() {
+                    state.newline(now.mono);
+                }
+                self.keep_draft(now);
+            }
+            Intent::Open => self.open(now),
+            Intent::Up
+            | Intent::Down
+            | Intent::First
+            | Intent::Last
+            | Intent::HalfPageUp
+            | Intent::HalfPageDown
+            | Intent::PageUp
+            | Intent::PageDown
+            | Intent::NextPane
+            | Intent::PreviousPane
+            | Intent::WaitingOnly
+            | Intent::Filter
+            | Intent::KeepFilter => match self.layers.last_mut() {
+                Some(Layer::Ask(state)) => state.intent(intent),
+                Some(Layer::Help(state)) => state.intent(intent, &self.settings.keymap),
+                Some(Layer::Diagnostics(state)) => state.intent(intent),
+                None => self.roster.intent(intent, &self.model),
+            },
+        }
+    }
+
+    fn interrupt(&mut self, now: Now) {
+        let again =
+            self.interrupted.is_some_and(|at| now.mono.saturating_sub(at) < super::burst::TWICE_WITHIN);
+        if again {
+            self.keep_draft(now);
+            self.effects.push_back(Effect::Quit);
+        } else {
+            self.interrupted = Some(now.mono);
+            self.say(format_args!("Ctrl-c again quits."), Role::Notice, now);
+        }
+    }
+
+    fn back(&mut self, now: Now) {
+        if self.confirm.take().is_some() {
+            return;
+        }
+        self.keep_draft(now);
+        let stays = match self.layers.last_mut() {
+            Some(Layer::Ask(state)) => state.back(),
+            Some(Layer::Help(state)) => state.back(),
+            Some(Layer::Diagnostics(_)) => false,
+            None => {
+                self.roster.back(&self.model);
+                return;
+            }
+        };
+        if !stays {
+            self.layers.pop();
+            self.roster.follow(&self.model, now, false);
+        }
+    }
+
+    fn quit(&mut self) {
+        if self.layers.pop().is_some() {
+            // At the root only: elsewhere it backs out.
+            return;
+        }
+        if self.model.queued() > 0 && self.model.standing().lease().is_some() {
+            self.confirm = Some(Confirm::Quit);
+        } else {
+            self.effects.push_back(Effect::Quit);
+        }
+    }
+
+    fn toggle_chief(&mut self) {
+        match self.model.standing() {
+            Standing::Chief { .. } => self.confirm = Some(Confirm::Leave),
+            Standing::Starting => {}
+            Standing::Observer { .. } | Standing::Suspended(_) | Standing::Lost { .. } => {
+                self.request(Pending::BecomeChief, |ticket| Request::BecomeChief { ticket });
+            }
+        }
+    }
+
+    fn confirmed(&mut self, yes: bool) {
+        match self.confirm.take() {
+            Some(Confirm::Leave) if yes => self.request(Pending::Leave, |ticket| Request::Leave { ticket }),
+            Some(Confirm::Quit) if yes => self.effects.push_back(Effect::Quit),
+            Some(_) | None => {}
+        }
+    }
+
+    /// The lead that an intent is about.
+    pub fn selected(&self) -> Option<&SessionId> {
+        match self.layers.last() {
+            Some(Layer::Ask(state)) => Some(state.lead()),
+            _ => self.roster.selected(),
+        }
+    }
+
+    fn open(&mut self, now: Now) {
+        match self.selected().cloned() {
+            Some(lead) if self.model.lead(&lead).is_some_and(crate::herd::Lead::needs_you) => {
+                self.open_ask(&lead, false, now);
+            }
+            Some(_) => self.roster.intent(Intent::Open, &self.model),
+            None => {}
+        }
+    }
+
+    fn reply(&mut self, now: Now) {
+        if let Some(Layer::Ask(state)) = self.layers.last_mut() {
+            if state.is_pending() {
+                state.compose(&self.model);
+            } else {
+                self.say(format_args!("This ask needs no answer any more."), Role::Notice, now);
+            }
+            return;
+        }
+        let Some(lead) = self.selected().cloned() else { return };
+        if self.model.lead(&lead).is_some_and(crate::herd::Lead::needs_you) {
+            self.open_ask(&lead, true, now);
+        } else {
+            self.say(format_args!("This lead asks nothing now."), Role::Notice, now);
+        }
+    }
+
+    /// Opens the ask of `lead` in place of another that is open.
+    fn open_ask(&mut self, lead: &SessionId, compose: bool, now: Now) {
+        self.keep_draft(now);
+        let Some(mut state) = ask::State::open(&self.model, lead, now) else { return };
+        if let Some(draft) = self.drafts.get(&state.key()) {
+            state.resume(draft, &self.model);
+        }
+        if compose {
+            state.compose(&self.model);
+        }
+        self.layers.retain(|layer| !matches!(layer, Layer::Ask(_)));
+        self.layers.push(Layer::Ask(Box::new(state)));
+        self.roster.select(lead, &self.model);
+    }
+
+    fn next_ask(&mut self, forward: bool, now: Now) {
+        let asking: Vec<SessionId> =
+            self.model.asking(now).into_iter().map(|lead| lead.session.clone()).collect();
+        // Where we put the cursor ourselves, nobody has seen that ask yet.
+        let current = match self.layers.last() {
+            Some(Layer::Ask(state)) => Some(state.lead().clone()),
+            _ => self.roster.placed().cloned(),
+        };
+        let open = match self.layers.last() {
+            Some(Layer::Ask(state)) => Some(state.is_sent()),
+            _ => None,
+        };
+        // What was answered just now may still be pending on disk for a moment.
+        let answered = match self.layers.last() {
+            Some(Layer::Ask(state)) if state.is_sent() => Some(state.lead().clone()),
+            _ => None,
+        };
+        let others: Vec<SessionId> =
+            asking.into_iter().filter(|lead| Some(lead) != answered.as_ref()).collect();
+        let at = current.and_then(|lead| others.iter().position(|other| *other == lead));
+        let next = match (at, others.len()) {
+            (_, 0) => {
+                self.say(format_args!("No other lead asks anything now."), Role::Notice, now);
+                return;
+            }
+            (None, count) => {
+                if forward {
+                    0
+                } else {
+                    count - 1
+                }
+            }
+            (Some(at), count) => {
+                if forward {
+                    (at + 1) % count
+                } else {
+                    (at + count - 1) % count
+                }
+            }
+        };
+        let lead = others[next].clone();
+        match open {
+            // After sending, straight to the next composer.
+            Some(sent) => self.open_ask(&lead, sent, now),
+            None => self.roster.select(&lead, &self.model),
+        }
+    }
+
+    fn focus_pane(&mut self, now: Now) {
+        let pane = self.selected().and_then(|lead| self.model.lead(lead)).map(|lead| lead.pane.clone());
+        match pane {
+            Some(pane) => {
+                let pane = pane.as_untrusted().clone();
+                self.request(Pending::Focus, |ticket| Request::Focus { ticket, pane });
+            }
+            None => self.say(format_args!("No lead is selected."), Role::Notice, now),
+        }
+    }
+
+    fn copy(&mut self, now: Now) {
+        let text = match self.layers.last() {
+            Some(Layer::Ask(state)) => Some(state.question().clone()),
+            Some(Layer::Diagnostics(_)) => Some(Untrusted::from(diagnostics::lines(self, now).join("\n"))),
+            Some(Layer::Help(_)) => None,
+            None => self.roster.selected().map(|lead| match self.model.lead(lead) {
+                Some(crate::herd::Lead { pending_ask: Some(ask), .. }) => ask.question.clone(),
+                _ => lead.as_untrusted().clone(),
+            }),
+        };
+        match text {
+            Some(text) => self.effects.push_back(Effect::Copy(text)),
+            None => self.say(format_args!("There is nothing to copy here."), Role::Notice, now),
+        }
+    }
+
+    fn send(&mut self, now: Now) {
+        let Some(Layer::Ask(state)) = self.layers.last_mut() else { return };
+        match state.send(&self.model, now.mono) {
+            ask::Sending::Newline => self.keep_draft(now),
+            ask::Sending::Refused | ask::Sending::Underway => {}
+            ask::Sending::Reply(reply) => {
+                let key = state.key();
+                self.keep_draft(now);
+                self.request(Pending::Reply(key), |ticket| Request::Reply { ticket, reply });
+            }
+        }
+    }
+
+    /// When the next frame is due although nothing happens; `ages` is that of the ages drawn.
+    pub fn next_frame(&self, ages: Option<Duration>, now: Now) -> Option<Duration> {
+        let notice = self.notice.as_ref().map(|notice| notice.until.saturating_sub(now.mono));
+        [ages, notice].into_iter().flatten().min()
+    }
+
+    /// Time passed: a notice may be over.
+    pub fn tick(&mut self, now: Now) {
+        if self.notice.as_ref().is_some_and(|notice| notice.until <= now.mono) {
+            self.notice = None;
+        }
+    }
+
+    /// The window's title: how many asks wait.
+    pub fn title(&self) -> Visible {
+        let asks = self.model.roster().leads.iter().filter(|lead| lead.needs_you()).count();
+        match asks {
+            0 => text::title("headman"),
+            1 => text::title("1 ask \u{b7} headman"),
+            _ => text::title(format_args!("{asks} asks \u{b7} headman")),
+        }
+    }
+}

@@ -1,0 +1,519 @@
+//! The loop: terminal events first, then facts; a frame only when something changed.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crossterm::event::{Event, KeyEventKind};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
+
+use super::app::{App, Effect, Settings};
+use super::burst::{BurstGuard, Passed};
+use super::drafts::{self, Draft};
+use super::keymap::{Keymap, KeymapError};
+use super::terminal::{self, Events, Screen, Signal, Signals, TerminalError};
+use super::text::Visible;
+use super::theme::{Role, Theme};
+use super::view::frame;
+use crate::chief::lease::Place;
+use crate::chief::service::{self, Request, Setup};
+use crate::chief::staff::Office;
+use crate::chief::state_dir::{StateDir, StateError};
+use crate::contract::{Timestamp, Untrusted};
+use crate::disk::{AgentDir, DiskThread, durable};
+use crate::fact::{self, Fact, FactSender, Now};
+use crate::herdr::reexec::Reexec;
+use crate::herdr::register::{Releaser, Timing};
+use crate::herdr::{Client, Located, PaneContext, Registrar, Registration};
+use crate::model::Model;
+use crate::source;
+
+/// Frames are at least this far apart.
+const FRAME: Duration = Duration::from_millis(8);
+/// How long ending may take before we end without it.
+const SHUTDOWN: Duration = Duration::from_secs(3);
+/// A draft is durable at most this long after the last key.
+const DRAFT: Duration = Duration::from_millis(700);
+
+/// What the console is started with.
+pub struct Options {
+    /// Herdr's socket.
+    pub socket: Located,
+    /// Pi's agent directory.
+    pub agent_dir: AgentDir,
+    /// Where our own state is.
+    pub state_dir: PathBuf,
+    /// Our pane in Herdr; else why leads can't see us there, safe to print.
+    pub pane: Result<PaneContext, String>,
+    /// Keys in place of the default ones.
+    pub keys: BTreeMap<String, Vec<String>>,
+    /// Styles and glyphs.
+    pub theme: Theme,
+    /// How to be taken for Pi, should Herdr not list us in spite of the hint.
+    pub second_attempt: Option<Reexec>,
+    /// How to be no Pi any more, on leaving Chief mode.
+    pub on_leaving: Option<Reexec>,
+    /// How to be taken for Pi again, on becoming Chief after that.
+    pub on_becoming_chief: Option<Reexec>,
+}
+
+/// Why the console could not start, or ended.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The terminal can't be used.
+    #[error(transparent)]
+    Terminal(#[from] TerminalError),
+    /// Our own state can't be used.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// The keys configured are wrong.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
+    Keys(Vec<KeymapError>),
+    /// The system refused.
+    #[error("can't start: {0}")]
+    Io(#[from] std::io::Error),
+}
+
+/// How the console ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ended {
+    /// The operator quit.
+    Quit,
+    /// A signal ended it.
+    Signal(Signal),
+    /// To be executed again: lease and terminal are given back.
+    Again(Reexec),
+}
+
+/// Runs the console until it is quit.
+pub fn run(options: Options) -> Result<Ended, RunError> {
+    let keymap = Keymap::new(&options.keys).map_err(RunError::Keys)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let ended = runtime.block_on(console(options, keymap));
+    // What still waits for an answer of Herdr or the disk must not hold us up.
+    runtime.shutdown_timeout(Duration::from_millis(200));
+    ended
+}
+
+async fn console(options: Options, keymap: Keymap) -> Result<Ended, RunError> {
+    let started = Instant::now();
+    let state = StateDir::open(&options.state_dir, &options.socket.path)?;
+    let session = state.identity()?.session();
+    let runtime = options.agent_dir.runtime(&options.socket.path);
+    let office = Arc::new(Office::new(options.agent_dir, runtime, session.clone(), started));
+    let disk = DiskThread::spawn()?;
+    let kept = {
+        let drafts = state.drafts();
+        disk.run(move || drafts::load_all(&drafts)).await.unwrap_or_default()
+    };
+
+    // The terminal first: where there is none, nothing else must have begun.
+    let mut signals = Signals::listen()?;
+    let mut screen = Screen::enter(terminal::Options::default())?;
+    let mut events = Events::start()?;
+
+    let (facts, received) = fact::channel();
+    let client = Client::new(options.socket.path());
+    let (registrar, registration) = match &options.pane {
+        Ok(pane) => {
+            let registrar = Registrar::start(client.clone(), pane.clone(), Timing::default());
+            let registration = registrar.status().borrow().clone();
+            (Some(registrar), registration)
+        }
+        Err(why) => (None, Registration::NotTried { why: why.clone() }),
+    };
+    let releaser = registrar.as_ref().map(Registrar::releaser);
+    let place = match &options.pane {
+        Ok(pane) => Place {
+            pane: pane.pane.as_str().into(),
+            tab: pane.tab.as_str().into(),
+            workspace: pane.workspace.as_str().into(),
+        },
+        Err(_) => Place::none(),
+    };
+    let lease_changed = Arc::new(Notify::new());
+    let (snapshots, snapshots_seen) = watch::channel(None);
+    let (requests, asked) = mpsc::channel(256);
+    let status = registrar.as_ref().map(Registrar::status);
+    let registrar = registrar.map(Arc::new);
+    let mut tasks = tokio::task::JoinSet::new();
+    tasks.spawn(source::inventory::run(
+        client.clone(),
+        Arc::clone(&office),
+        disk.clone(),
+        facts.clone(),
+        snapshots,
+    ));
+    tasks.spawn(source::records::run(
+        Arc::clone(&office),
+        disk.clone(),
+        facts.clone(),
+        Arc::clone(&lease_changed),
+    ));
+    if let Some(status) = status {
+        tasks.spawn(tell_registration(status, facts.clone()));
+    }
+    if let Some(registrar) = registrar.clone() {
+        tasks.spawn(tell_registrar(registrar, snapshots_seen));
+    }
+    let service = tokio::spawn(service::run(
+        Setup {
+            office: Arc::clone(&office),
+            disk: disk.clone(),
+            state: state.clone(),
+            herdr: client,
+            place,
+            registrar,
+            facts,
+            lease_changed,
+        },
+        asked,
+    ));
+
+    let settings = Settings {
+        herdr_session: options.socket.session_name(),
+        looked_for: options.socket.looked_for(),
+        keymap,
+        theme: options.theme,
+        clock: local_time,
+    };
+    let app = App::new(Model::new(session, registration), settings, kept.drafts);
+    let mut console = Console {
+        app,
+        office,
+        disk,
+        state,
+        requests,
+        started,
+        guard: BurstGuard::default(),
+        unsaved: BTreeMap::new(),
+        save_at: None,
+        title: Visible::default(),
+        dirty: true,
+        next_frame: None,
+        last_frame: None,
+        second_attempt: options.second_attempt,
+        on_leaving: options.on_leaving,
+        on_becoming_chief: options.on_becoming_chief,
+    };
+    for skipped in kept.skipped {
+        console.app.say(format_args!("A draft was not read: {skipped}"), Role::Warning, console.now());
+    }
+    let ended = console.turn(&mut screen, &mut events, &mut signals, &received).await;
+    console.end(&ended, releaser, service).await;
+    drop(events);
+    drop(screen);
+    tasks.shutdown().await;
+    ended
+}
+
+async fn tell_registration(mut status: watch::Receiver<Registration>, facts: FactSender) {
+    loop {
+        facts.put(Fact::Registration(status.borrow_and_update().clone()));
+        if status.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn tell_registrar(
+    registrar: Arc<Registrar>,
+    mut snapshots: watch::Receiver<Option<Arc<crate::herdr::Snapshot>>>,
+) {
+    while snapshots.changed().await.is_ok() {
+        let snapshot = snapshots.borrow_and_update().clone();
+        if let Some(snapshot) = snapshot {
+            registrar.observe(&snapshot);
+        }
+    }
+}
+
+/// A time of day on the operator's clock, `09:12`.
+fn local_time(at: Timestamp) -> String {
+    let millis = i64::try_from(at.as_millis()).unwrap_or(i64::MAX);
+    match jiff::Timestamp::from_millisecond(millis) {
+        Ok(at) => at.to_zoned_datetime(jiff::tz::TimeZone::system()).strftime("%H:%M").to_string(),
+        Err(_) => "?".to_owned(),
+    }
+}
+
+struct Console {
+    app: App,
+    office: Arc<Office>,
+    disk: DiskThread,
+    state: StateDir,
+    requests: mpsc::Sender<Request>,
+    started: Instant,
+    guard: BurstGuard,
+    unsaved: BTreeMap<PathBuf, Draft>,
+    save_at: Option<Instant>,
+    title: Visible,
+    dirty: bool,
+    /// When the frame shown is out of date by itself.
+    next_frame: Option<Instant>,
+    last_frame: Option<Instant>,
+    second_attempt: Option<Reexec>,
+    on_leaving: Option<Reexec>,
+    on_becoming_chief: Option<Reexec>,
+}
+
+enum Turn {
+    Go,
+    Suspend,
+    Redraw,
+    End(Ended),
+}
+
+impl Console {
+    fn now(&self) -> Now {
+        self.office.now()
+    }
+
+    async fn turn(
+        &mut self,
+        screen: &mut Screen,
+        events: &mut Events,
+        signals: &mut Signals,
+        facts: &fact::FactReceiver,
+    ) -> Result<Ended, RunError> {
+        loop {
+            if self.dirty && self.last_frame.is_none_or(|last| last.elapsed() >= FRAME) {
+                self.draw(screen)?;
+            }
+            let wake = self.wake();
+            let asleep = async {
+                match wake {
+                    Some(at) => tokio::time::sleep_until(at.into()).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                signal = signals.next() => match signal {
+                    Signal::Continued => {
+                        screen.take_back()?;
+                        self.request(Request::RegisterAgain).await;
+                        self.dirty = true;
+                    }
+                    signal => return Ok(Ended::Signal(signal)),
+                },
+                event = events.next() => {
+                    let Some(mut read) = event else { return Ok(Ended::Signal(Signal::TerminalGone)) };
+                    // Everything that is there before the next frame: a burst must look like one.
+                    loop {
+                        self.event(read.event, read.at);
+                        match events.ready() {
+                            Some(next) => read = next,
+                            None => break,
+                        }
+                    }
+                }
+                () = facts.ready() => {
+                    let now = self.now();
+                    self.app.facts(facts.take(), now);
+                    self.dirty = true;
+                    // Not while something is open: the screen would be gone under the operator.
+                    if matches!(self.app.model.registration(), Registration::NotListed { .. })
+                        && self.app.layers.is_empty()
+                        && let Some(again) = self.second_attempt.take()
+                    {
+                        return Ok(Ended::Again(again));
+                    }
+                }
+                () = asleep => {}
+            }
+            self.pass_keys();
+            self.app.tick(self.now());
+            if self.next_frame.is_some_and(|at| at <= Instant::now()) {
+                self.dirty = true;
+            }
+            if self.save_at.is_some_and(|at| at <= Instant::now()) {
+                self.save_drafts();
+            }
+            match self.carry_out(screen).await {
+                Turn::Go => {}
+                Turn::Redraw => screen.redraw()?,
+                Turn::Suspend => {
+                    self.save_drafts();
+                    screen.suspend(signals).await?;
+                    self.request(Request::RegisterAgain).await;
+                    self.dirty = true;
+                }
+                Turn::End(ended) => return Ok(ended),
+            }
+        }
+    }
+
+    fn wake(&self) -> Option<Instant> {
+        let frame = match (self.dirty, self.last_frame) {
+            (true, Some(last)) => Some(last + FRAME),
+            (true, None) => Some(Instant::now()),
+            (false, _) => self.next_frame,
+        };
+        let held = self.guard.deadline().map(|at| self.started + at);
+        [frame, held, self.save_at].into_iter().flatten().min()
+    }
+
+    fn draw(&mut self, screen: &mut Screen) -> Result<(), RunError> {
+        let now = self.now();
+        let mut due = None;
+        screen.draw(|frame| due = frame::draw(&self.app, now, frame))?;
+        let title = self.app.title();
+        if title != self.title {
+            screen.set_title(&title)?;
+            self.title = title;
+        }
+        let drawn = Instant::now();
+        self.last_frame = Some(drawn);
+        self.next_frame = due.map(|due| drawn + due);
+        self.dirty = false;
+        Ok(())
+    }
+
+    fn event(&mut self, event: Event, at: Instant) {
+        let now = self.now();
+        match event {
+            Event::Key(key) if self.app.context().takes_text() => {
+                if key.kind != KeyEventKind::Release {
+                    self.app.key(key, Now { mono: at.saturating_duration_since(self.started), ..now });
+                    self.dirty = true;
+                }
+            }
+            Event::Key(key) => {
+                self.guard.press(key, at.saturating_duration_since(self.started));
+                self.pass_keys();
+            }
+            Event::Paste(text) => {
+                self.app.paste(&text, now);
+                self.dirty = true;
+            }
+            Event::Resize(..) | Event::FocusGained => self.dirty = true,
+            Event::FocusLost | Event::Mouse(_) => {}
+        }
+    }
+
+    /// Hands over the keys that are no part of a burst.
+    fn pass_keys(&mut self) {
+        let now = self.now();
+        while let Some(passed) = self.guard.next(now.mono) {
+            match passed {
+                Passed::Key(key) => self.app.key(key, now),
+                Passed::Dropped(keys) => self.app.dropped(keys, now),
+            }
+            self.dirty = true;
+        }
+    }
+
+    async fn carry_out(&mut self, screen: &mut Screen) -> Turn {
+        let mut turn = Turn::Go;
+        for effect in self.app.take_effects() {
+            match effect {
+                Effect::Request(request) => self.request(request).await,
+                Effect::SaveDraft(draft) => {
+                    let path = drafts::path(&self.state.drafts(), &draft.key());
+                    self.unsaved.insert(path, draft);
+                    self.save_at.get_or_insert_with(|| Instant::now() + DRAFT);
+                }
+                Effect::RemoveDraft(key) => {
+                    let path = drafts::path(&self.state.drafts(), &key);
+                    self.unsaved.remove(&path);
+                    let directory = self.state.drafts();
+                    let removed = self.disk.run(move || drafts::remove(&directory, &key)).await;
+                    if let Ok(Err(error)) = removed {
+                        let now = self.now();
+                        self.app.say(format_args!("The draft stays: {error}"), Role::Warning, now);
+                    }
+                }
+                Effect::Copy(text) => self.copy(text, screen).await,
+                Effect::Redraw => turn = Turn::Redraw,
+                Effect::Suspend => turn = Turn::Suspend,
+                Effect::Left => {
+                    if let Some(again) = self.on_leaving.take() {
+                        return Turn::End(Ended::Again(again));
+                    }
+                }
+                Effect::BecameChief => {
+                    if let Some(again) = self.on_becoming_chief.take() {
+                        return Turn::End(Ended::Again(again));
+                    }
+                }
+                Effect::Quit => return Turn::End(Ended::Quit),
+            }
+            self.dirty = true;
+        }
+        turn
+    }
+
+    async fn request(&self, request: Request) {
+        // The service ends only after us; if it is gone, its panic is on the screen.
+        let _ = self.requests.send(request).await;
+    }
+
+    /// Makes the drafts durable, without waiting for it.
+    fn save_drafts(&mut self) {
+        self.save_at = None;
+        for draft in std::mem::take(&mut self.unsaved).into_values() {
+            let directory = self.state.drafts();
+            let disk = self.disk.clone();
+            tokio::spawn(async move {
+                if let Ok(Err(error)) = disk.run(move || drafts::save(&directory, &draft)).await {
+                    tracing::warn!(%error, "saving a draft");
+                }
+            });
+        }
+    }
+
+    /// Puts text on the terminal's clipboard, and always into a file of ours.
+    async fn copy(&mut self, text: Untrusted, screen: &mut Screen) {
+        let path = self.state.copied();
+        let shown = durable::shown(&path).to_string();
+        let bytes = text.to_str_lossy().into_owned().into_bytes();
+        let written = {
+            let bytes = bytes.clone();
+            self.disk.run(move || durable::publish(&path, &bytes)).await
+        };
+        let offered = screen.copy(&bytes);
+        let now = self.now();
+        match (written, offered) {
+            (Ok(Ok(())), Ok(())) => self.app.say(
+                format_args!("Copied, if the terminal allows it; it is also in {shown}"),
+                Role::Good,
+                now,
+            ),
+            (Ok(Ok(())), Err(_)) => self.app.say(format_args!("Copied to {shown}"), Role::Good, now),
+            (Ok(Err(error)), _) => self.app.say(format_args!("Not copied: {error}"), Role::Warning, now),
+            (Err(error), _) => self.app.say(format_args!("Not copied: {error}"), Role::Warning, now),
+        }
+    }
+
+    /// Keeps drafts, releases lease and registration, within a bounded time.
+    async fn end(
+        &mut self,
+        ended: &Result<Ended, RunError>,
+        releaser: Option<Releaser>,
+        service: tokio::task::JoinHandle<()>,
+    ) {
+        for draft in std::mem::take(&mut self.unsaved).into_values() {
+            let directory = self.state.drafts();
+            let saved = self.disk.run(move || drafts::save(&directory, &draft)).await;
+            if let Ok(Err(error)) = saved {
+                tracing::warn!(%error, "saving a draft");
+            }
+        }
+        let (done, finished) = oneshot::channel();
+        let released = tokio::time::timeout(SHUTDOWN, async {
+            self.request(Request::Shutdown(done)).await;
+            finished.await.is_ok()
+        });
+        if !released.await.unwrap_or(false) {
+            tracing::warn!(?ended, "the service did not end in time");
+            service.abort();
+            if let Some(releaser) = releaser {
+                let released = tokio::task::spawn_blocking(move || releaser.release_blocking());
+                // Title and tokens lapse by themselves if this fails, too.
+                let _ = tokio::time::timeout(SHUTDOWN, released).await;
+            }
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! One ask on the screen: the question above, the reply below.
+
+use ratatui::layout::Rect;
+
+use super::State;
+use crate::console::age::Ages;
+use crate::console::intent::Intent;
+use crate::console::keymap::Keymap;
+use crate::console::paint::Pen;
+use crate::console::text::{self, Visible};
+use crate::console::theme::Role;
+use crate::console::view::detail::{self, Line, draw_lines};
+use crate::contract::message;
+use crate::fact::{Fate, Now, Sent};
+use crate::model::Model;
+
+/// Rows of the composer, frame included, unless the screen is low.
+const COMPOSER_ROWS: u16 = 9;
+
+/// Draws the ask into `area`; gives the place of the cursor while a reply is written.
+pub fn draw(
+    state: &State,
+    model: &Model,
+    now: Now,
+    keymap: &Keymap,
+    area: Rect,
+    pen: &mut Pen<'_>,
+    ages: &mut Ages,
+) -> Option<(u16, u16)> {
+    let below = if state.composing {
+        COMPOSER_ROWS.min(area.height / 2).max(3)
+    } else if state.sent.is_some() || !state.composer.is_empty() {
+        4.min(area.height / 2)
+    } else {
+        0
+    };
+    let above = Rect { height: area.height - below, ..area };
+    let below = Rect { y: area.y + above.height, height: below, ..area };
+    question(state, model, now, keymap, above, pen, ages);
+    if below.height == 0 {
+        return None;
+    }
+    if state.composing {
+        return composer(state, below, pen);
+    }
+    outcome(state, model, now, keymap, below, pen, ages);
+    None
+}
+
+fn question(
+    state: &State,
+    model: &Model,
+    now: Now,
+    keymap: &Keymap,
+    area: Rect,
+    pen: &mut Pen<'_>,
+    ages: &mut Ages,
+) {
+    let inside = pen.pane(area, &state.name, !state.composing);
+    if inside.is_empty() {
+        return;
+    }
+    let room = usize::from(inside.width).saturating_sub(2);
+    let key = |intent: Intent| keymap.keys_of(intent).into_iter().next().unwrap_or_default();
+    let mut lines = Vec::new();
+    let lead = state.lead_in(model);
+    match lead {
+        Some(lead) => lines.push(detail::state_line(lead, model, now, pen, ages)),
+        None => lines.push(Line::plain(text::line("This lead is not listed now."), Role::Warning)),
+    }
+    let age = lead.filter(|_| state.pending).and_then(|lead| model.ask_age(lead, now));
+    let (word, role) = match age {
+        Some(age) => (text::line(format_args!("asks, {} ago", ages.show(age))), Role::NeedsYou),
+        None if state.sent.is_some() => (text::line("asked"), Role::Heading),
+        None => (text::line("asked, and asks it no more"), Role::Warning),
+    };
+    lines.push(Line::Rule(word, role));
+    // The text of the message is the question with its attachments.
+    let whole = if state.ask.text == state.ask.question { &state.ask.question } else { &state.ask.text };
+    lines.extend(text::wrap(whole, room).into_iter().map(|line| Line::plain(line, Role::Text)));
+    if state.is_pending() && !state.composing {
+        lines.push(Line::empty());
+        lines.push(Line::Pieces(vec![
+            (text::line(key(Intent::Reply).as_str()), Role::Key),
+            (text::line(" reply   "), Role::Muted),
+            (text::line(key(Intent::NextAsk).as_str()), Role::Key),
+            (text::line(" next ask"), Role::Muted),
+        ]));
+    }
+    let earlier: Vec<&Sent> =
+        model.sent_to(&state.lead).into_iter().filter(|sent| Some(sent.id) != state.sent).collect();
+    if !earlier.is_empty() {
+        lines.push(Line::Rule(text::line("earlier from you"), Role::Heading));
+        for sent in earlier.into_iter().take(5) {
+            lines.push(detail::sent_line(sent, room, now, ages));
+        }
+    }
+    draw_lines(&lines, &state.scroll, inside, pen);
+}
+
+/// The text being written, with the bytes it takes and why it can't be sent.
+fn composer(state: &State, area: Rect, pen: &mut Pen<'_>) -> Option<(u16, u16)> {
+    let bytes = state.composer.bytes();
+    let title = text::line(format_args!("Reply {bytes} / {} bytes", message::MAX_BYTES));
+    let inside = pen.pane(area, &title, true);
+    if bytes > message::MAX_BYTES {
+        let over = text::line(format_args!(" {} too many ", bytes - message::MAX_BYTES));
+        let x = area.right().saturating_sub(over.width() as u16 + 2);
+        pen.put(x, area.y, area.right(), &over, Role::Alarm);
+    }
+    let told: Option<(Visible, Role)> = if state.underway {
+        Some((text::line("Sending \u{2026}"), Role::Notice))
+    } else if let Some(problem) = &state.problem {
+        Some((text::line(problem), Role::Alarm))
+    } else if !state.pending {
+        Some((text::line("The lead does not ask this any more: the draft is kept."), Role::Warning))
+    } else {
+        state.note.map(|note| (text::line(note), Role::Notice))
+    };
+    let mut rows = inside;
+    if let Some((told, role)) = told
+        && rows.height > 1
+    {
+        for line in told.wrap(usize::from(rows.width)).into_iter().take(usize::from(rows.height / 2).max(1)) {
+            rows.height -= 1;
+            pen.put(rows.x, rows.y, rows.right(), &line, role);
+            rows.y += 1;
+        }
+    }
+    state.composer.draw(rows, pen)
+}
+
+/// What became of the reply, or that a draft waits.
+fn outcome(
+    state: &State,
+    model: &Model,
+    now: Now,
+    keymap: &Keymap,
+    area: Rect,
+    pen: &mut Pen<'_>,
+    ages: &mut Ages,
+) {
+    let key = |intent: Intent| keymap.keys_of(intent).into_iter().next().unwrap_or_default();
+    let Some(sent) = state.sent.and_then(|id| model.sent(id)) else {
+        let inside = pen.pane(area, &text::line("Draft"), false);
+        let begin = text::line(format_args!("{}  {}", key(Intent::Reply), state.composer.text()));
+        pen.put(inside.x + 1, inside.y, inside.right(), &begin, Role::Muted);
+        return;
+    };
+    let inside = pen.pane(area, &text::line("Your reply"), false);
+    let room = usize::from(inside.width).saturating_sub(2);
+    let mut lines = vec![fate_line(sent, pen)];
+    lines.push(detail::sent_line(sent, room, now, ages));
+    let y = inside.y;
+    for (y, line) in (y..inside.bottom()).zip(lines) {
+        if let Line::Pieces(pieces) = line {
+            let mut x = inside.x + 1;
+            for (piece, role) in pieces {
+                x = pen.put(x, y, inside.right(), &piece, role);
+            }
+        }
+    }
+}
+
+/// `queued → taken → answered`, as far as it has come.
+fn fate_line(sent: &Sent, pen: &Pen<'_>) -> Line {
+    let steps = [Fate::Queued, Fate::Taken, Fate::Answered];
+    let Some(reached) = steps.iter().position(|fate| *fate == sent.fate) else {
+        return Line::plain(
+            text::line(format_args!("{}: write it again if it still matters", sent.fate.as_str())),
+            Role::Warning,
+        );
+    };
+    let on = text::line(pen.glyphs().on);
+    let off = text::line(pen.glyphs().off);
+    let mut pieces = Vec::new();
+    for (at, step) in steps.iter().enumerate() {
+        let role = if at <= reached { Role::Good } else { Role::Muted };
+        pieces.push((if at <= reached { on.clone() } else { off.clone() }, role));
+        pieces.push((text::line(format_args!(" {}   ", step.as_str())), role));
+    }
+    Line::Pieces(pieces)
+}

@@ -1,0 +1,276 @@
+//! One ask: the question whole, what became of it, and the reply being written.
+
+pub mod draw;
+
+use std::time::Duration;
+
+use crossterm::event::KeyEvent;
+
+use super::list::Scroll;
+use crate::chief::staff::{self, Reply};
+use crate::console::composer::Composer;
+use crate::console::drafts::{Draft, DraftKey};
+use crate::console::intent::{Context, Intent};
+use crate::console::text::{self, Visible};
+use crate::contract::{PendingAsk, SessionId, Timestamp, Untrusted, Uuid};
+use crate::fact::{Now, Standing};
+use crate::herd::{Lead, order};
+use crate::model::Model;
+
+/// What sending came to, before the service is asked.
+pub enum Sending {
+    /// The Enter belonged to a paste: it made a new line.
+    Newline,
+    /// Not sent; why is shown.
+    Refused,
+    /// The same text is being sent already.
+    Underway,
+    /// To be handed to the service.
+    Reply(Reply),
+}
+
+/// What the operator sees of one ask.
+pub struct State {
+    us: SessionId,
+    lead: SessionId,
+    instance: Uuid,
+    ask: PendingAsk,
+    name: Visible,
+    /// The lease the text is written under.
+    lease: Option<Uuid>,
+    composer: Composer,
+    composing: bool,
+    underway: bool,
+    sent: Option<Uuid>,
+    /// Whether the lead still asks this.
+    pending: bool,
+    /// Why sending was refused.
+    problem: Option<String>,
+    /// What to know of a draft that was written under other circumstances.
+    note: Option<&'static str>,
+    scroll: Scroll,
+}
+
+impl State {
+    /// The pending ask of `lead`.
+    pub fn open(model: &Model, lead: &SessionId, _now: Now) -> Option<Self> {
+        let at = model.roster().leads.iter().position(|known| known.session == *lead)?;
+        let lead = &model.roster().leads[at];
+        let ask = lead.pending_ask.clone()?;
+        let name = text::line(&order::shown_names(&model.roster().leads)[at]);
+        let (us, session, ask_id) = (model.session().clone(), lead.session.clone(), ask.ask);
+        let composer = {
+            let (us, session) = (us.clone(), session.clone());
+            Composer::new(move |text| staff::reply_bytes(&us, &session, ask_id, text))
+        };
+        Some(Self {
+            us,
+            lead: session,
+            instance: lead.instance,
+            ask,
+            name,
+            lease: model.standing().lease(),
+            composer,
+            composing: false,
+            underway: false,
+            sent: None,
+            pending: true,
+            problem: None,
+            note: None,
+            scroll: Scroll::default(),
+        })
+    }
+
+    /// Where keys go.
+    pub fn context(&self) -> Context {
+        if self.composing { Context::Composer } else { Context::Ask }
+    }
+
+    /// The lead that asks.
+    pub fn lead(&self) -> &SessionId {
+        &self.lead
+    }
+
+    /// The bare question.
+    pub fn question(&self) -> &Untrusted {
+        &self.ask.question
+    }
+
+    /// Its draft's key.
+    pub fn key(&self) -> DraftKey {
+        DraftKey { session: self.lead.clone(), ask: Some(self.ask.ask) }
+    }
+
+    /// Whether the composer is open.
+    pub fn is_composing(&self) -> bool {
+        self.composing
+    }
+
+    /// Whether the reply was sent.
+    pub fn is_sent(&self) -> bool {
+        self.sent.is_some()
+    }
+
+    /// Whether the lead still asks this.
+    pub fn is_pending(&self) -> bool {
+        self.pending && self.sent.is_none()
+    }
+
+    /// Takes up a draft that was kept.
+    pub fn resume(&mut self, draft: &Draft, model: &Model) {
+        self.composer.set_text(&draft.text);
+        self.note = if draft.instance.is_some_and(|instance| instance != self.instance) {
+            Some("This draft was begun before the lead was restarted: read the question again.")
+        } else if draft.lease.is_some() && draft.lease != model.standing().lease() {
+            Some("This draft was begun under an earlier lease; it goes out under the current one.")
+        } else {
+            None
+        };
+    }
+
+    /// Opens the composer, bound to lead, ask and lease as they are now.
+    pub fn compose(&mut self, model: &Model) {
+        if let Some(lead) = model.lead(&self.lead)
+            && lead.pending_ask.as_ref().map(|ask| ask.ask) == Some(self.ask.ask)
+        {
+            self.instance = lead.instance;
+        }
+        self.lease = model.standing().lease();
+        self.problem = None;
+        self.composing = true;
+    }
+
+    /// Takes over what changed in the model.
+    pub fn follow(&mut self, model: &Model, _now: Now) {
+        let ask = model.lead(&self.lead).and_then(|lead| lead.pending_ask.as_ref());
+        self.pending = ask.map(|ask| ask.ask) == Some(self.ask.ask);
+    }
+
+    /// The draft as it is now.
+    pub fn draft(&self, at: Timestamp) -> Option<Draft> {
+        if self.sent.is_some() {
+            return None;
+        }
+        Some(Draft {
+            session: self.lead.clone(),
+            ask: Some(self.ask.ask),
+            instance: Some(self.instance),
+            lease: self.lease,
+            text: self.composer.text(),
+            at,
+        })
+    }
+
+    /// Text for the composer; what can't be taken is said.
+    pub fn typed(&mut self, key: KeyEvent, mono: Duration) -> Option<String> {
+        if !self.composing || self.underway {
+            return None;
+        }
+        self.problem = None;
+        self.composer.key(key, mono).err().map(|refused| refused.to_string())
+    }
+
+    /// Pasted text for the composer; what can't be taken is said.
+    pub fn pasted(&mut self, text: &str, mono: Duration) -> Option<String> {
+        if self.underway {
+            return None;
+        }
+        self.problem = None;
+        self.composer.paste(text, mono).err().map(|refused| refused.to_string())
+    }
+
+    /// A new line in the composer.
+    pub fn newline(&mut self, mono: Duration) {
+        if self.composing && !self.underway {
+            self.composer.newline(mono);
+        }
+    }
+
+    /// Enter in the composer.
+    pub fn send(&mut self, model: &Model, mono: Duration) -> Sending {
+        if self.underway {
+            return Sending::Underway;
+        }
+        if self.composer.enter_is_newline(mono) {
+            self.composer.newline(mono);
+            return Sending::Newline;
+        }
+        match self.check(model) {
+            Ok(lease) => {
+                self.problem = None;
+                self.underway = true;
+                Sending::Reply(Reply {
+                    lead: self.lead.clone(),
+                    instance: self.instance,
+                    ask: self.ask.ask,
+                    lease,
+                    text: Untrusted::from(self.composer.text()),
+                })
+            }
+            Err(why) => {
+                self.problem = Some(why);
+                Sending::Refused
+            }
+        }
+    }
+
+    /// What can be known to be refused; the service checks everything again.
+    fn check(&self, model: &Model) -> Result<Uuid, String> {
+        let text = self.composer.text();
+        if Untrusted::from(text.as_str()).is_blank() {
+            return Err("There is no text to send.".to_owned());
+        }
+        let bytes = staff::reply_bytes(&self.us, &self.lead, self.ask.ask, &text);
+        let limit = crate::contract::message::MAX_BYTES;
+        if bytes > limit {
+            return Err(format!(
+                "The record would take {bytes} bytes, {limit} are allowed: shorten the text."
+            ));
+        }
+        let lease = match model.standing() {
+            Standing::Chief { lease, .. } => *lease,
+            Standing::Starting => return Err("Still starting; try again in a moment.".to_owned()),
+            _ => return Err("You are not Chief: the draft is kept. Esc, then c to become Chief.".to_owned()),
+        };
+        if self.lease.is_some_and(|bound| bound != lease) {
+            return Err(
+                "The lease changed since this was opened: Esc, then r sends it under the new one.".to_owned()
+            );
+        }
+        if !self.pending {
+            return Err("The lead does not ask this any more: the draft is kept.".to_owned());
+        }
+        Ok(lease)
+    }
+
+    /// The service made it durable in the lead's inbox.
+    pub fn sent(&mut self, id: Uuid) {
+        self.sent = Some(id);
+        self.underway = false;
+        self.composing = false;
+        self.problem = None;
+        self.note = None;
+    }
+
+    /// The service refused.
+    pub fn refused(&mut self, why: String) {
+        self.underway = false;
+        self.problem = Some(format!("Not sent, the draft is kept: {why}."));
+    }
+
+    /// Closes the composer; says whether the ask stays open.
+    pub fn back(&mut self) -> bool {
+        let stays = self.composing;
+        self.composing = false;
+        stays
+    }
+
+    /// What an intent does.
+    pub fn intent(&mut self, intent: Intent) {
+        self.scroll.intent(intent);
+    }
+
+    fn lead_in<'a>(&self, model: &'a Model) -> Option<&'a Lead> {
+        model.lead(&self.lead)
+    }
+}

@@ -1,0 +1,239 @@
+//! The detail of one lead: what it does, what it asks, its agents, what we sent it.
+
+use std::collections::HashMap;
+
+use ratatui::layout::Rect;
+
+use super::list::Scroll;
+use super::mark_of;
+use crate::console::age::Ages;
+use crate::console::paint::Pen;
+use crate::console::text::{self, Visible};
+use crate::console::theme::{Mark, Role};
+use crate::contract::SessionId;
+use crate::fact::{Fate, Now, Sent};
+use crate::herd::{Agent, Lead, State};
+use crate::model::Model;
+
+/// Messages listed.
+const MAX_SENT: usize = 20;
+
+/// One line of the detail, made before it is drawn, so that it can be scrolled.
+pub enum Line {
+    /// A rule with a word in it.
+    Rule(Visible, Role),
+    /// Pieces one after the other.
+    Pieces(Vec<(Visible, Role)>),
+}
+
+impl Line {
+    /// One piece.
+    pub fn plain(text: Visible, role: Role) -> Self {
+        Line::Pieces(vec![(text, role)])
+    }
+
+    /// Nothing.
+    pub fn empty() -> Self {
+        Line::Pieces(Vec::new())
+    }
+}
+
+/// Draws lines into `area`, from the scrolled one on.
+pub fn draw_lines(lines: &[Line], scroll: &Scroll, area: Rect, pen: &mut Pen<'_>) {
+    let height = usize::from(area.height);
+    let top = scroll.top(lines.len(), height);
+    for (y, line) in (area.y..).zip(lines.iter().skip(top).take(height)) {
+        match line {
+            Line::Rule(word, role) => pen.rule(area.x, y, area.right(), word, *role),
+            Line::Pieces(pieces) => {
+                let mut x = area.x + 1;
+                for (piece, role) in pieces {
+                    x = pen.put(x, y, area.right(), piece, *role);
+                }
+            }
+        }
+    }
+    if top > 0 {
+        pen.say(area.right() - 1, area.y, area.right(), pen.glyphs().more_above, Role::Key);
+    }
+    if top + height < lines.len() {
+        pen.say(area.right() - 1, area.bottom() - 1, area.right(), pen.glyphs().more_below, Role::Key);
+    }
+}
+
+/// Draws the detail of the selected lead into `area`, frame included.
+#[allow(clippy::too_many_arguments)]
+pub fn draw(
+    lead: Option<&Lead>,
+    scroll: &Scroll,
+    model: &Model,
+    now: Now,
+    reply_key: &str,
+    area: Rect,
+    focused: bool,
+    pen: &mut Pen<'_>,
+    ages: &mut Ages,
+) {
+    let title = match lead {
+        Some(lead) => text::line(&lead.display_name),
+        None => text::line("Lead"),
+    };
+    let inside = pen.pane(area, &title, focused);
+    if inside.is_empty() {
+        return;
+    }
+    let Some(lead) = lead else { return };
+    let lines = lines(lead, model, now, reply_key, usize::from(inside.width), pen, ages);
+    draw_lines(&lines, scroll, inside, pen);
+}
+
+fn lines(
+    lead: &Lead,
+    model: &Model,
+    now: Now,
+    reply_key: &str,
+    width: usize,
+    pen: &Pen<'_>,
+    ages: &mut Ages,
+) -> Vec<Line> {
+    let separator = pen.glyphs().separator;
+    let room = width.saturating_sub(2);
+    let mut lines = vec![state_line(lead, model, now, pen, ages)];
+    let mut place = format!("pi {separator} ");
+    match (&lead.repo, &lead.branch) {
+        (Some(repo), Some(branch)) => {
+            place.push_str(&format!("repo {}, branch {} {separator} ", text::line(repo), text::line(branch)));
+        }
+        _ => place.push_str(&format!("{} {separator} ", text::line(&lead.workspace_label))),
+    }
+    place.push_str(&format!("pane {}", text::line(&lead.pane)));
+    wrapped(&mut lines, &text::line(&place), room, Role::Muted);
+    if let Some(ask) = &lead.pending_ask {
+        let age = model.ask_age(lead, now).map(|age| ages.show(age)).unwrap_or_default();
+        lines.push(Line::Rule(text::line(format_args!("asks, {age} ago")), Role::NeedsYou));
+        for line in text::wrap(&ask.question, room) {
+            lines.push(Line::plain(line, Role::Text));
+        }
+        lines.push(Line::Pieces(vec![
+            (text::line(format_args!("  {reply_key}")), Role::Key),
+            (text::line(" reply"), Role::Muted),
+        ]));
+    }
+    if lead.counts.total > 0 {
+        let counts = &lead.counts;
+        let word = format!(
+            "agents {} active {separator} {} blocked {separator} {} total",
+            counts.active, counts.blocked, counts.total
+        );
+        lines.push(Line::Rule(text::line(&word), Role::Heading));
+        agents(&mut lines, lead, pen);
+    }
+    sent(&mut lines, &model.sent_to(&lead.session), room, now, pen, ages);
+    lines
+}
+
+/// What the lead does and since when, as glyph and word.
+pub fn state_line(lead: &Lead, model: &Model, now: Now, pen: &Pen<'_>, ages: &mut Ages) -> Line {
+    let mark = mark_of(lead.state, lead.counts.active);
+    let since = model.state_age(&lead.session, now).map(|age| ages.show(age)).unwrap_or_default();
+    let mut pieces = Vec::new();
+    if lead.needs_you() {
+        pieces.push((
+            text::line(format_args!("{} needs you ", pen.glyphs().mark(Mark::NeedsYou))),
+            Role::NeedsYou,
+        ));
+    }
+    pieces.push((text::line(format_args!("{} {}", pen.glyphs().mark(mark), mark.word())), mark.role()));
+    pieces.push((text::line(format_args!(" {since}")), Role::Muted));
+    Line::Pieces(pieces)
+}
+
+fn wrapped(lines: &mut Vec<Line>, text: &Visible, width: usize, role: Role) {
+    lines.extend(text.wrap(width).into_iter().map(|line| Line::plain(line, role)));
+}
+
+/// The agents as the tree their owners make.
+fn agents(lines: &mut Vec<Line>, lead: &Lead, pen: &Pen<'_>) {
+    let mut children: HashMap<&SessionId, Vec<&Agent>> = HashMap::new();
+    for agent in &lead.agents {
+        children.entry(&agent.owner).or_default().push(agent);
+    }
+    let widest = lead.agents.iter().map(|agent| text::line(&agent.label).width()).max().unwrap_or(0).min(24);
+    branch(lines, &children, &lead.session, &Visible::default(), widest, pen);
+    let hidden = lead.counts.total.saturating_sub(lead.agents.len());
+    if hidden > 0 {
+        lines.push(Line::plain(text::line(format_args!("and {hidden} more")), Role::Muted));
+    }
+}
+
+fn branch(
+    lines: &mut Vec<Line>,
+    children: &HashMap<&SessionId, Vec<&Agent>>,
+    owner: &SessionId,
+    stem: &Visible,
+    widest: usize,
+    pen: &Pen<'_>,
+) {
+    let glyphs = pen.glyphs();
+    let Some(agents) = children.get(owner) else { return };
+    for (at, agent) in agents.iter().enumerate() {
+        let last = at + 1 == agents.len();
+        let mark = mark_of(agent.state, 0);
+        let state = if agent.state == State::Unknown { "unknown" } else { mark.word() };
+        lines.push(Line::Pieces(vec![
+            (stem.clone(), Role::Border),
+            (text::line(if last { glyphs.last_branch } else { glyphs.branch }), Role::Border),
+            (text::line(format_args!("{} ", glyphs.mark(mark))), mark.role()),
+            (text::line(&agent.label).pad_end(widest + 1), Role::Text),
+            (text::line(state), Role::Muted),
+        ]));
+        let deeper = text::line(format_args!("{stem}{}", if last { "   " } else { glyphs.stem }));
+        branch(lines, children, &agent.session, &deeper, widest, pen);
+    }
+}
+
+/// What we sent and what became of it.
+fn sent(lines: &mut Vec<Line>, sent: &[&Sent], room: usize, now: Now, pen: &Pen<'_>, ages: &mut Ages) {
+    if sent.is_empty() {
+        return;
+    }
+    let count = |fate: Fate| sent.iter().filter(|sent| sent.fate == fate).count();
+    let separator = pen.glyphs().separator;
+    let parts: Vec<String> = [Fate::Queued, Fate::Taken, Fate::Answered, Fate::Unknown]
+        .into_iter()
+        .filter(|fate| count(*fate) > 0)
+        .map(|fate| format!("{} {}", count(fate), fate_word(fate)))
+        .collect();
+    let word = format!("messages {}", parts.join(&format!(" {separator} ")));
+    lines.push(Line::Rule(text::line(&word), Role::Heading));
+    for sent in sent.iter().take(MAX_SENT) {
+        lines.push(sent_line(sent, room, now, ages));
+    }
+}
+
+fn fate_word(fate: Fate) -> &'static str {
+    match fate {
+        Fate::Unknown => "unknown",
+        fate => fate.as_str(),
+    }
+}
+
+/// The style of a fate.
+pub fn fate_role(fate: Fate) -> Role {
+    match fate {
+        Fate::Queued => Role::Notice,
+        Fate::Taken => Role::Good,
+        Fate::Answered => Role::Good,
+        Fate::Unknown => Role::Warning,
+    }
+}
+
+/// One message: its fate, its age, how it begins.
+pub fn sent_line(sent: &Sent, room: usize, now: Now, ages: &mut Ages) -> Line {
+    let age = std::time::Duration::from_millis(now.wall.as_millis().saturating_sub(sent.at.as_millis()));
+    let fate = text::line(format_args!("{:<9}", fate_word(sent.fate)));
+    let age = text::line(format_args!("{:>4}  ", ages.show(age)));
+    let used = fate.width() + age.width();
+    let begin = text::line(&sent.text).truncate_end(room.saturating_sub(used));
+    Line::Pieces(vec![(fate, fate_role(sent.fate)), (age, Role::Muted), (begin, Role::Text)])
+}

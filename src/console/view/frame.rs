@@ -1,0 +1,331 @@
+//! The whole screen: header, what is wrong, the views, footer.
+
+use std::time::Duration;
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+
+use super::{ask, detail, diagnostics, help, roster};
+use crate::console::age::Ages;
+use crate::console::app::{App, Confirm, Layer};
+use crate::console::intent::Intent;
+use crate::console::paint::Pen;
+use crate::console::text::{self, Visible};
+use crate::console::theme::Role;
+use crate::console::view::diagnostics::chief_sentence;
+use crate::console::view::roster::Pane;
+use crate::fact::{Now, OtherChief, Standing, Watching};
+use crate::model::HerdrState;
+
+/// Below this nothing but one line is drawn.
+const SMALLEST: (u16, u16) = (20, 6);
+/// From this width on the detail stands beside the list.
+const SIDE_BY_SIDE: u16 = 80;
+/// From this width on it stands below.
+const STACKED: u16 = 50;
+
+/// Draws one frame, and says how long until it is out of date by itself.
+pub fn draw(app: &App, now: Now, frame: &mut Frame<'_>) -> Option<Duration> {
+    let area = frame.area();
+    let mut ages = Ages::default();
+    let cursor = {
+        let mut pen = Pen::new(frame.buffer_mut(), &app.settings.theme);
+        pen.fill(area, Role::Text);
+        if area.width < SMALLEST.0 || area.height < SMALLEST.1 {
+            let asks = app.model.roster().leads.iter().filter(|lead| lead.needs_you()).count();
+            pen.put(
+                area.x,
+                area.y,
+                area.right(),
+                &text::line(format_args!("{asks} asks; enlarge")),
+                Role::Text,
+            );
+            None
+        } else {
+            header(app, now, row(area, 0), &mut pen, &mut ages);
+            // The views keep most of a low screen.
+            let most = usize::from(area.height / 6).max(1);
+            let room = usize::from(area.width).saturating_sub(2);
+            let mut shown = 0;
+            for (banner, role) in banners(app, now, &mut ages) {
+                for line in banner.wrap(room) {
+                    if shown < most {
+                        let at = row(area, 1 + shown as u16);
+                        pen.put(at.x + 1, at.y, at.right(), &line, role);
+                        shown += 1;
+                    }
+                }
+            }
+            let top = 1 + shown as u16;
+            let body = Rect { y: area.y + top, height: area.height - top - 1, ..area };
+            let cursor = views(app, now, body, &mut pen, &mut ages);
+            footer(app, row(area, area.height - 1), &mut pen);
+            cursor
+        }
+    };
+    if let Some(position) = cursor {
+        frame.set_cursor_position(position);
+    }
+    app.next_frame(ages.next(), now)
+}
+
+fn row(area: Rect, at: u16) -> Rect {
+    Rect { y: area.y + at, height: 1, ..area }
+}
+
+/// ` headman · default · ● chief since 09:12 · herdr ok · 7 leads · 2 asks (oldest 4m)      ? help`
+fn header(app: &App, now: Now, line: Rect, pen: &mut Pen<'_>, ages: &mut Ages) {
+    pen.fill(line, Role::Title);
+    let glyphs = pen.glyphs();
+    let separator = text::line(format_args!(" {} ", glyphs.separator));
+    let help_key = app.settings.keymap.keys_of(Intent::Help).into_iter().next();
+    let help = help_key.map(|key| text::line(format_args!("{key} help "))).unwrap_or_default();
+    let end = line.right().saturating_sub(help.width() as u16);
+    pen.put(end, line.y, line.right(), &help, Role::Key);
+
+    let (standing, standing_role) = match app.model.standing() {
+        Standing::Starting => (text::line("starting"), Role::Muted),
+        Standing::Observer { .. } => (text::line(format_args!("{} observer", glyphs.off)), Role::Notice),
+        Standing::Chief { since, .. } => (
+            text::line(format_args!("{} chief since {}", glyphs.on, (app.settings.clock)(*since))),
+            Role::Good,
+        ),
+        Standing::Suspended(_) => (text::line(format_args!("{} suspended", glyphs.off)), Role::Warning),
+        Standing::Lost { .. } => (text::line(format_args!("{} lease lost", glyphs.off)), Role::Alarm),
+    };
+    let (herdr, herdr_role) = match app.model.herdr() {
+        HerdrState::Starting => (text::line("herdr \u{2026}"), Role::Muted),
+        HerdrState::Up => (text::line("herdr ok"), Role::Good),
+        HerdrState::Down { since, .. } => {
+            let age = ages.show(now.mono.saturating_sub(*since));
+            (text::line(format_args!("herdr down {age}")), Role::Alarm)
+        }
+    };
+    let asking = app.model.asking(now);
+    let leads = app.model.roster().leads.len();
+    let mut parts = vec![
+        (text::line("headman"), Role::Title),
+        (text::line(&app.settings.herdr_session), Role::Title),
+        (standing, standing_role),
+        (herdr, herdr_role),
+        (text::line(format_args!("{leads} {}", if leads == 1 { "lead" } else { "leads" })), Role::Title),
+    ];
+    if let Some(oldest) = asking.first() {
+        let age = app.model.ask_age(oldest, now).map(|age| ages.show(age)).unwrap_or_default();
+        let asks = if asking.len() == 1 { "ask" } else { "asks" };
+        parts.push((text::line(format_args!("{} {asks} (oldest {age})", asking.len())), Role::NeedsYou));
+    }
+    // What matters least goes first when the line is too short.
+    for droppable in [1, 0] {
+        let width: usize = parts.iter().map(|(part, _)| part.width() + 3).sum();
+        if width > usize::from(end.saturating_sub(line.x)) && parts.len() > 3 {
+            parts.remove(droppable);
+        }
+    }
+    let mut x = line.x + 1;
+    for (at, (part, role)) in parts.iter().enumerate() {
+        if at > 0 {
+            x = pen.put(x, line.y, end, &separator, Role::Muted);
+        }
+        x = pen.put(x, line.y, end, part, *role);
+    }
+}
+
+/// What is not as it should be, the gravest first, with the next step.
+fn banners(app: &App, now: Now, ages: &mut Ages) -> Vec<(Visible, Role)> {
+    let model = &app.model;
+    let key = |intent: Intent| app.settings.keymap.keys_of(intent).into_iter().next().unwrap_or_default();
+    let chief_key = key(Intent::ToggleChief);
+    let mut out: Vec<(String, Role)> = Vec::new();
+    match model.standing() {
+        Standing::Lost { reason, chief } => out.push((
+            format!(
+                "The Chief lease was lost: {reason}. Nothing is sent, drafts are kept; {}.{}",
+                chief_sentence(chief),
+                if *chief == OtherChief::None {
+                    format!(" {chief_key} takes it back.")
+                } else {
+                    String::new()
+                }
+            ),
+            Role::Alarm,
+        )),
+        Standing::Suspended(OtherChief::None) => out.push((
+            format!("Suspended; the lease is free now: press {chief_key} to become Chief."),
+            Role::Warning,
+        )),
+        Standing::Suspended(chief) => {
+            let since = match chief {
+                OtherChief::Held(descriptor) | OtherChief::OwnConsole(descriptor) => {
+                    format!(", since {}", (app.settings.clock)(descriptor.created_at))
+                }
+                _ => String::new(),
+            };
+            out.push((
+                format!(
+                    "Suspended: {}{since}. It is never taken over; {chief_key} once it is free.",
+                    chief_sentence(chief)
+                ),
+                Role::Warning,
+            ));
+        }
+        Standing::Observer { chief, refused } => {
+            let refused = refused.as_ref().map(|why| format!("Not Chief: {why}. ")).unwrap_or_default();
+            let next = match chief {
+                OtherChief::None => format!("press {chief_key} to become Chief and answer"),
+                chief => chief_sentence(chief),
+            };
+            out.push((format!("{refused}You are watching: {next}."), Role::Notice));
+        }
+        Standing::Starting | Standing::Chief { .. } => {}
+    }
+    if let HerdrState::Down { since, reason } = model.herdr() {
+        let age = ages.show(now.mono.saturating_sub(*since));
+        let picture = if model.inventory().is_some() {
+            format!(" What you see is as of {age} ago.")
+        } else {
+            String::new()
+        };
+        out.push((format!("{reason}.{picture}"), Role::Alarm));
+    }
+    if let Some(why) = model.records_problem() {
+        out.push((format!("The lead records can't be read: {why}. See headman doctor."), Role::Alarm));
+    }
+    if model.standing().lease().is_some() && !model.registration().can_write_up() {
+        out.push((format!("{}.", model.registration()), Role::Notice));
+    }
+    if let Watching::Polling(why) = model.watching() {
+        out.push((format!("Polling once a second, the system tells no changes: {why}."), Role::Notice));
+    }
+    let warnings = model.roster().left_out.iter().filter(|left| !left.reason.is_expected()).count();
+    if warnings > 0 && model.is_complete() {
+        let key = key(Intent::Diagnostics);
+        let what = if warnings == 1 { "thing is" } else { "things are" };
+        out.push((format!("{warnings} {what} left out of the list: {key} says why."), Role::Notice));
+    }
+    out.into_iter().map(|(text, role)| (text::line(&text), role)).collect()
+}
+
+/// Draws what is open; gives the cursor's place where one is shown.
+fn views(app: &App, now: Now, body: Rect, pen: &mut Pen<'_>, ages: &mut Ages) -> Option<(u16, u16)> {
+    let reply_key = app.settings.keymap.keys_of(Intent::Reply).into_iter().next().unwrap_or_default();
+    match app.layers.last() {
+        Some(Layer::Ask(state)) => {
+            return ask::draw::draw(state, &app.model, now, &app.settings.keymap, body, pen, ages)
+                .filter(|_| app.confirm.is_none());
+        }
+        Some(Layer::Help(state)) => help::draw(state, &app.settings.keymap, body, pen),
+        Some(Layer::Diagnostics(state)) => diagnostics::draw(state, &app.model, now, body, pen),
+        None => home(app, now, body, &reply_key, pen, ages),
+    }
+    None
+}
+
+fn home(app: &App, now: Now, body: Rect, reply_key: &str, pen: &mut Pen<'_>, ages: &mut Ages) {
+    if app.model.roster().leads.is_empty() {
+        nothing(app, body, pen);
+        return;
+    }
+    let state = &app.roster;
+    let lead = state.selected().and_then(|session| app.model.lead(session));
+    let leads_focused = state.pane == Pane::Leads;
+    let (list, beside) = split(body, app);
+    if let Some(list) = list {
+        roster::draw::draw(state, &app.model, now, list, leads_focused, pen, ages);
+    }
+    if let Some(beside) = beside {
+        detail::draw(lead, &state.detail, &app.model, now, reply_key, beside, !leads_focused, pen, ages);
+    }
+    if matches!(app.model.herdr(), HerdrState::Down { .. }) {
+        // The last picture, and visibly so.
+        pen.fill(body, Role::Muted);
+    }
+}
+
+/// Where list and detail stand.
+fn split(body: Rect, app: &App) -> (Option<Rect>, Option<Rect>) {
+    if body.width >= SIDE_BY_SIDE {
+        let width = (body.width * 2 / 5).clamp(36, 64);
+        return (
+            Some(Rect { width, ..body }),
+            Some(Rect { x: body.x + width, width: body.width - width, ..body }),
+        );
+    }
+    if body.width >= STACKED && body.height >= 12 {
+        let wanted = app.roster.rows().len() as u16 + 2;
+        let height = wanted.clamp(5, body.height / 2);
+        return (
+            Some(Rect { height, ..body }),
+            Some(Rect { y: body.y + height, height: body.height - height, ..body }),
+        );
+    }
+    if app.roster.detail_open { (None, Some(body)) } else { (Some(body), None) }
+}
+
+/// What stands in place of an empty list.
+fn nothing(app: &App, body: Rect, pen: &mut Pen<'_>) {
+    let inside = pen.pane(body, &text::line("Leads"), true);
+    let looked_for = format!("Looked for: {}", app.settings.looked_for);
+    let words: &[&str] = match (app.model.is_complete(), app.model.herdr()) {
+        (_, HerdrState::Down { .. }) => &[
+            "Herdr does not answer, so nobody can be seen.",
+            &looked_for,
+            "",
+            "headman tries again by itself. To look around without a Herdr, run: headman demo",
+        ],
+        (false, _) => &["Looking for leads \u{2026}"],
+        (true, _) => &[
+            "No leads yet.",
+            "",
+            "A lead is a Pi session in a Herdr pane that publishes its lead record for this socket:",
+            "start Pi with the pi-herdsman extension in a pane, and prompt it once.",
+            "To see what this looks like with leads, run: headman demo",
+        ],
+    };
+    let mut y = inside.y + 1;
+    for word in words {
+        let room = usize::from(inside.width.saturating_sub(4));
+        for line in text::line(*word).wrap(room) {
+            if y < inside.bottom() {
+                pen.put(inside.x + 2, y, inside.right(), &line, Role::Text);
+            }
+            y += 1;
+        }
+    }
+}
+
+/// A question, a notice, or the keys that do something here.
+fn footer(app: &App, line: Rect, pen: &mut Pen<'_>) {
+    if let Some(confirm) = &app.confirm {
+        let asks = app.model.roster().leads.iter().filter(|lead| lead.needs_you()).count();
+        let queued = app.model.queued();
+        let question = match confirm {
+            Confirm::Leave => format!(
+                "Leave Chief mode? {asks} open asks stay pending; {queued} queued messages may be discarded. y / n"
+            ),
+            Confirm::Quit => {
+                format!("Quit? {queued} messages are still queued; another Chief would void them. y / n")
+            }
+        };
+        pen.put(line.x + 1, line.y, line.right(), &text::line(&question), Role::Alarm);
+        return;
+    }
+    if let Some(notice) = &app.notice {
+        pen.put(line.x + 1, line.y, line.right(), &notice.text, notice.role);
+        return;
+    }
+    let mut x = line.x + 1;
+    if let Some(keys) = app.sequence.shown() {
+        x = pen.put(x, line.y, line.right(), &text::line(format_args!("{keys} ")), Role::Notice);
+    }
+    for (key, label) in app.settings.keymap.footer(app.context()) {
+        let key = text::line(&key);
+        let label = text::line(format_args!(" {label}  "));
+        let width = (key.width() + label.width()) as u16;
+        if x + width > line.right() + 2 {
+            break;
+        }
+        x = pen.put(x, line.y, line.right(), &key, Role::Key);
+        x = pen.put(x, line.y, line.right(), &label, Role::Muted);
+    }
+}

@@ -1,0 +1,303 @@
+//! The roster: every lead, what needs the person first.
+
+pub mod draw;
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
+use nucleo_matcher::{Config, Matcher, Utf32Str};
+
+use super::list::Scroll;
+use crate::console::intent::{Context, Intent};
+use crate::console::text::{self, Visible};
+use crate::contract::{SessionId, Timestamp};
+use crate::fact::Now;
+use crate::herd::{Lead, order};
+use crate::model::Model;
+
+/// Which pane has the keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Pane {
+    /// The list.
+    #[default]
+    Leads,
+    /// The detail beside it.
+    Detail,
+}
+
+/// One row of the list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Row {
+    /// The heading of a group.
+    Group(order::Group),
+    /// A lead.
+    Lead {
+        /// Its session.
+        session: SessionId,
+        /// Where it stood in the roster when the row was made.
+        at: usize,
+        /// Its name, told apart from equal ones.
+        name: Visible,
+    },
+}
+
+impl Row {
+    fn session(&self) -> Option<&SessionId> {
+        match self {
+            Row::Group(_) => None,
+            Row::Lead { session, .. } => Some(session),
+        }
+    }
+
+    /// The lead of the row, if it is still there.
+    pub fn lead<'a>(&self, model: &'a Model) -> Option<&'a Lead> {
+        let Row::Lead { session, at, .. } = self else { return None };
+        let leads = &model.roster().leads;
+        leads.get(*at).filter(|lead| lead.session == *session).or_else(|| model.lead(session))
+    }
+}
+
+/// The filter over the list.
+#[derive(Debug, Default, Clone)]
+struct Filter {
+    text: String,
+    editing: bool,
+}
+
+/// What the operator sees of the list.
+#[derive(Debug, Default)]
+pub struct State {
+    selected: Option<SessionId>,
+    /// Whether the operator put the cursor there, not we.
+    placed: bool,
+    rows: Vec<Row>,
+    scroll: Scroll,
+    waiting_only: bool,
+    filter: Option<Filter>,
+    /// Which pane has the keys.
+    pub pane: Pane,
+    /// Whether a narrow screen shows the detail in place of the list.
+    pub detail_open: bool,
+    /// The detail's position.
+    pub detail: Scroll,
+    seen: Option<u64>,
+}
+
+impl State {
+    /// Where keys go.
+    pub fn context(&self) -> Context {
+        match (&self.filter, self.pane) {
+            (Some(Filter { editing: true, .. }), _) => Context::Filter,
+            (_, Pane::Leads) => Context::Roster,
+            (_, Pane::Detail) => Context::Detail,
+        }
+    }
+
+    /// The rows, in the order shown.
+    pub fn rows(&self) -> &[Row] {
+        &self.rows
+    }
+
+    /// The lead under the cursor.
+    pub fn selected(&self) -> Option<&SessionId> {
+        self.selected.as_ref()
+    }
+
+    /// The lead under the cursor, if the operator put it there.
+    pub fn placed(&self) -> Option<&SessionId> {
+        self.selected.as_ref().filter(|_| self.placed)
+    }
+
+    /// What the list is filtered by.
+    pub fn filter(&self) -> Option<(&str, bool)> {
+        self.filter.as_ref().map(|filter| (filter.text.as_str(), filter.editing))
+    }
+
+    /// Whether only leads that wait are shown.
+    pub fn is_waiting_only(&self) -> bool {
+        self.waiting_only
+    }
+
+    /// Takes over what changed in the model. While `frozen`, no row moves: only what is gone goes.
+    pub fn follow(&mut self, model: &Model, now: Now, frozen: bool) {
+        if self.seen == Some(model.generation()) {
+            return;
+        }
+        if frozen {
+            self.rows.retain(|row| row.session().is_none_or(|session| model.lead(session).is_some()));
+        } else {
+            self.seen = Some(model.generation());
+            self.arrange(model, now);
+        }
+        self.keep_selection();
+    }
+
+    fn arrange(&mut self, model: &Model, now: Now) {
+        let was = self.selected_row();
+        let leads = &model.roster().leads;
+        let names = order::shown_names(leads);
+        let matches = self.matcher();
+        // The order needs no times of day, only which ask is older.
+        let far = u64::MAX >> 12;
+        let asked_at = |lead: &Lead| {
+            let age = model.ask_age(lead, now)?;
+            Some(Timestamp::from_millis(far.saturating_sub(age.as_millis() as u64)))
+        };
+        let mut rows = Vec::with_capacity(leads.len() + 5);
+        let mut group = None;
+        for at in order::by_attention(leads, asked_at) {
+            let lead = &leads[at];
+            if self.waiting_only && !lead.needs_you() {
+                continue;
+            }
+            let name = text::line(&names[at]);
+            if !matches(&name) {
+                continue;
+            }
+            let its_group = order::Group::of(lead);
+            if group != Some(its_group) {
+                group = Some(its_group);
+                rows.push(Row::Group(its_group));
+            }
+            rows.push(Row::Lead { session: lead.session.clone(), at, name });
+        }
+        self.rows = rows;
+        if let (Some(was), Some(row)) = (was, self.selected_row()) {
+            self.scroll.keep_line(was, row);
+        }
+    }
+
+    fn matcher(&self) -> impl Fn(&Visible) -> bool + use<> {
+        let pattern = (self.filter.as_ref())
+            .filter(|filter| !filter.text.is_empty())
+            .map(|filter| Pattern::parse(&filter.text, CaseMatching::Smart, Normalization::Smart));
+        let matcher = std::cell::RefCell::new(Matcher::new(Config::DEFAULT.match_paths()));
+        move |name| match &pattern {
+            None => true,
+            Some(pattern) => {
+                let mut buffer = Vec::new();
+                let haystack = Utf32Str::new(name.as_str(), &mut buffer);
+                pattern.score(haystack, &mut matcher.borrow_mut()).is_some()
+            }
+        }
+    }
+
+    fn selected_row(&self) -> Option<usize> {
+        let selected = self.selected.as_ref()?;
+        self.rows.iter().position(|row| row.session() == Some(selected))
+    }
+
+    /// The cursor stands on a lead as long as there is one.
+    fn keep_selection(&mut self) {
+        if self.selected_row().is_none() {
+            self.selected = self.rows.iter().find_map(Row::session).cloned();
+            self.placed = false;
+            self.detail = Scroll::default();
+        }
+    }
+
+    /// Puts the cursor on `lead`, showing it even if a filter hides it.
+    pub fn select(&mut self, lead: &SessionId, model: &Model) {
+        self.placed = true;
+        if self.selected.as_ref() == Some(lead) {
+            return;
+        }
+        self.selected = Some(lead.clone());
+        self.detail = Scroll::default();
+        if self.selected_row().is_none() && model.lead(lead).is_some() {
+            self.filter = None;
+            self.waiting_only = false;
+            self.seen = None;
+        }
+    }
+
+    /// The topmost lead gets the cursor.
+    fn refilter(&mut self, model: &Model) {
+        let now = Now { wall: Timestamp::from_millis(0), mono: std::time::Duration::ZERO };
+        self.seen = None;
+        self.arrange(model, now);
+        self.seen = None;
+        self.keep_selection();
+    }
+
+    /// What a key that is text does to the filter.
+    pub fn typed(&mut self, key: KeyEvent, model: &Model) {
+        let Some(filter) = self.filter.as_mut().filter(|filter| filter.editing) else { return };
+        match key.code {
+            KeyCode::Char('u') if key.modifiers.contains(KeyModifiers::CONTROL) => filter.text.clear(),
+            KeyCode::Char('w') if key.modifiers.contains(KeyModifiers::CONTROL) => {
+                let end = filter.text.trim_end().rfind(' ').map_or(0, |at| at + 1);
+                filter.text.truncate(end);
+            }
+            KeyCode::Char(character) if !key.modifiers.contains(KeyModifiers::CONTROL) => {
+                filter.text.push(character);
+            }
+            KeyCode::Backspace => {
+                filter.text.pop();
+            }
+            _ => return,
+        }
+        self.refilter(model);
+    }
+
+    /// Backs out of the innermost thing that is open.
+    pub fn back(&mut self, model: &Model) {
+        if self.filter.take().is_some() {
+            self.refilter(model);
+        } else if self.detail_open || self.pane == Pane::Detail {
+            self.detail_open = false;
+            self.pane = Pane::Leads;
+        } else if self.waiting_only {
+            self.waiting_only = false;
+            self.refilter(model);
+        }
+    }
+
+    /// What an intent does.
+    pub fn intent(&mut self, intent: Intent, model: &Model) {
+        match intent {
+            Intent::NextPane | Intent::PreviousPane => {
+                self.pane = if self.pane == Pane::Leads { Pane::Detail } else { Pane::Leads };
+                self.detail_open = self.pane == Pane::Detail;
+            }
+            Intent::Open => {
+                self.pane = Pane::Detail;
+                self.detail_open = true;
+            }
+            Intent::WaitingOnly => {
+                self.waiting_only = !self.waiting_only;
+                self.refilter(model);
+            }
+            Intent::Filter => {
+                self.pane = Pane::Leads;
+                self.detail_open = false;
+                self.filter.get_or_insert_default().editing = true;
+            }
+            Intent::KeepFilter => {
+                if let Some(filter) = &mut self.filter {
+                    filter.editing = false;
+                }
+                self.filter = self.filter.take().filter(|filter| !filter.text.is_empty());
+            }
+            _ if self.pane == Pane::Detail => self.detail.intent(intent),
+            _ => self.step(intent),
+        }
+    }
+
+    fn step(&mut self, intent: Intent) {
+        let leads: Vec<&SessionId> = self.rows.iter().filter_map(Row::session).collect();
+        let Some(last) = leads.len().checked_sub(1) else { return };
+        let at = (self.selected.as_ref())
+            .and_then(|selected| leads.iter().position(|lead| *lead == selected))
+            .unwrap_or(0);
+        let next = match intent {
+            Intent::First => 0,
+            Intent::Last => last,
+            _ => at.saturating_add_signed(self.scroll.step(intent)).min(last),
+        };
+        self.placed = true;
+        if next != at {
+            self.selected = Some(leads[next].clone());
+            self.detail = Scroll::default();
+        }
+    }
+}
