@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 mod chief_service;
+mod demo_world;
 mod golden;
 mod golden_records;
 mod golden_trees;
@@ -13,6 +14,7 @@ mod herd_vectors;
 mod herdr_client;
 mod herdr_register;
 mod herdr_wire;
+mod lead_side;
 mod pi_header;
 mod screens;
 mod support;
