@@ -52,13 +52,13 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().map_err(system)?;
     runtime.block_on(demo::run(options)).map(Exit::Code).map_err(|error| {
-        let text = error.to_string();
-        let (why, hint) = text.rsplit_once(". ").unwrap_or((&text, "Try again, or see `headman doctor`"));
-        let (exit, code) = match &error {
-            DemoError::Option(_) => (Exit::Usage, "usage"),
-            _ => (Exit::Unavailable, "demo"),
+        let exit = match &error {
+            DemoError::Option(_) | DemoError::Command { .. } => Exit::Usage,
+            _ => Exit::Unavailable,
         };
-        Failure::new(exit, code, format!("{WHAT}: {why}"), hint)
+        let text = error.to_string();
+        let (why, hint) = text.rsplit_once(". ").unwrap_or((&text, "See `headman demo --help`"));
+        Failure::new(exit, error.code(), format!("{WHAT}: {why}"), hint)
     })
 }
 

@@ -33,8 +33,8 @@ const REPEAT: Duration = Duration::from_secs(10);
 const WITHDRAW: Duration = Duration::from_secs(3);
 /// Longest options, in bytes.
 const MAX_OPTIONS: u64 = 1 << 20;
-/// How a process ends that is to look like a crash.
-const CRASHED: i32 = 9;
+/// The exit code of a process that died because its part says so.
+pub(super) const DIED: i32 = 9;
 
 /// What a lead process is told.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -90,15 +90,12 @@ enum LeadError {
 }
 
 /// Plays the leads named on standard input until that ends, or a signal asks to end. The exit code
-/// is 0 unless a lead could not be played.
+/// is 0 unless a lead could not be played: then 1.
 pub fn run() -> u8 {
-    match start() {
-        Ok(code) => code,
-        Err(error) => {
-            complain(&error);
-            1
-        }
-    }
+    start().unwrap_or_else(|error| {
+        complain(&error);
+        1
+    })
 }
 
 fn start() -> Result<u8, LeadError> {
@@ -337,7 +334,7 @@ async fn perform(
                 complain(&why);
             }
         }
-        Act::Die => std::process::exit(CRASHED),
+        Act::Die => std::process::exit(DIED),
     }
     Ok(())
 }

@@ -12,7 +12,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::sync::watch;
 
-use super::lead::{Options, Screen};
+use super::lead::{DIED, Options, Screen};
 use super::server::Server;
 use crate::contract::Untrusted;
 
@@ -53,8 +53,8 @@ pub(super) async fn keep(stage: Arc<Stage>, options: Options, mut ending: watch:
     let mut failed = 0;
     while !*ending.borrow() {
         let started = Instant::now();
-        let said = match perform(&stage, &options, &mut ending).await {
-            Ok(Some(said)) => said,
+        let life = match perform(&stage, &options, &mut ending).await {
+            Ok(Some(life)) => life,
             // It was asked to end.
             Ok(None) => return,
             Err(error) => {
@@ -62,9 +62,10 @@ pub(super) async fn keep(stage: Arc<Stage>, options: Options, mut ending: watch:
                 return;
             }
         };
-        failed = if started.elapsed() < TOO_SOON { failed + 1 } else { 0 };
+        let failure = started.elapsed() < TOO_SOON && !life.as_written;
+        failed = if failure { failed + 1 } else { 0 };
         if failed == ATTEMPTS {
-            let last = said.unwrap_or_else(|| "it said nothing".to_owned());
+            let last = life.said.unwrap_or_else(|| "it said nothing".to_owned());
             stage.tell(format!("a lead of the demo ended {ATTEMPTS} times right after its start: {last}"));
             return;
         }
@@ -75,12 +76,20 @@ pub(super) async fn keep(stage: Arc<Stage>, options: Options, mut ending: watch:
     }
 }
 
-/// One life of the process: the last thing it complained of, or none if it was asked to end.
+/// How a process ended by itself.
+struct Life {
+    /// Because its part says so.
+    as_written: bool,
+    /// The last thing it complained of.
+    said: Option<String>,
+}
+
+/// One life of the process; none if it was asked to end.
 async fn perform(
     stage: &Stage,
     options: &Options,
     ending: &mut watch::Receiver<bool>,
-) -> std::io::Result<Option<Option<String>>> {
+) -> std::io::Result<Option<Life>> {
     let (mut child, input, output, errors) = start(stage, options).await?;
     let pid = child.id().unwrap_or(0);
     for seat in &options.seats {
@@ -105,7 +114,8 @@ async fn perform(
     // A child of its own may hold the pipe open.
     let _ = tokio::time::timeout(Duration::from_millis(200), listening).await;
     let said = last.lock().unwrap_or_else(PoisonError::into_inner).take();
-    Ok((!asked).then_some(said))
+    let as_written = matches!(ended, Some(Ok(status)) if status.code() == Some(DIED));
+    Ok((!asked).then_some(Life { as_written, said }))
 }
 
 async fn start(

@@ -123,6 +123,21 @@ pub enum DemoError {
     System(&'static str, io::Error),
 }
 
+impl DemoError {
+    /// The kind of failure: a stable name in snake case.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Option(_) => "option",
+            Self::Home(_) | Self::Directory { .. } => "directory",
+            Self::Server { .. } => "socket",
+            Self::State(_) => "state",
+            Self::Command { .. } => "command",
+            Self::Print(_) => "output",
+            Self::System(..) => "system",
+        }
+    }
+}
+
 /// A running herd. [`World::end`] ends it in order; dropped, its processes are killed and its
 /// directory is removed all the same.
 pub struct World {

@@ -120,8 +120,8 @@ pub struct Coordination<S> {
 }
 
 impl<S: SessionLog> Coordination<S> {
-    /// Opens the lead under a fresh instance, with what its session remembers: the instance into the
-    /// session, then the record, then the presence.
+    /// Opens the lead under a fresh instance, with what its session remembers: its presence, the
+    /// instance into the session, then the record.
     ///
     /// # Errors
     /// [`OpenError`].
@@ -134,17 +134,17 @@ impl<S: SessionLog> Coordination<S> {
             pending_ask: remembered.pending_ask,
             updated_at: now(),
         };
-        log.keep_state(record.instance, record.pending_ask.as_ref())?;
-        durable::ensure_directories(agent_dir.path(), &runtime.leads())?;
-        records::write_lead(&runtime, &record)?;
-        let presence = Presence::publish(&agent_dir, &runtime, &session, &place, &about, now());
-        let presence = match presence {
-            Ok(presence) => presence,
-            Err(error) => {
-                records::remove_lead(&runtime, &session, record.instance)?;
-                return Err(error.into());
-            }
+        // First of all, since its lock keeps a second process of the same session out.
+        let presence = Presence::publish(&agent_dir, &runtime, &session, &place, &about, now())?;
+        let mut recorded = || -> Result<(), OpenError> {
+            log.keep_state(record.instance, record.pending_ask.as_ref())?;
+            durable::ensure_directories(agent_dir.path(), &runtime.leads())?;
+            Ok(records::write_lead(&runtime, &record)?)
         };
+        if let Err(error) = recorded() {
+            presence.withdraw()?;
+            return Err(error);
+        }
         Ok(Self {
             client: Client::new(PathBuf::from(socket)),
             headers: HeaderCache::new(),

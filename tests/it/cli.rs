@@ -102,7 +102,7 @@ fn a_wrong_configuration_is_told_with_file_line_and_key() {
     let ran = place.run(&["--config", "gone.toml"]);
     assert_eq!(ran.code, 2);
     assert!(ran.stderr.contains("gone.toml is not there"), "{}", ran.stderr);
-    assert!(place.run(&[]).stderr.contains("is not a terminal"));
+    assert!(place.run(&[]).stderr.contains("needs a terminal"));
 
     let in_home = place.path("home/.config/headman");
     std::fs::create_dir_all(&in_home).unwrap();
