@@ -1,12 +1,14 @@
 //! Asking Herdr: one request a connection, after the section "Wire" of `docs/herdr.md`.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
+use tokio::sync::Mutex;
 
 use super::api::{Agent, Dropped, Pane, PaneRead, Pong, ProcessInfo, Shown, Snapshot, Status, WorktreeEntry};
 use super::error::{HerdrError, excerpt};
@@ -60,12 +62,14 @@ pub struct Metadata<'a> {
 pub struct Client {
     socket: PathBuf,
     timeout: Duration,
+    /// The whole inventory is dear: never two snapshots at once, among clones.
+    one_snapshot: Arc<Mutex<()>>,
 }
 
 impl Client {
     /// Of the Herdr behind `socket`, with [`TIMEOUT`]. Nothing is connected yet.
     pub fn new(socket: PathBuf) -> Self {
-        Self { socket, timeout: TIMEOUT }
+        Self { socket, timeout: TIMEOUT, one_snapshot: Arc::default() }
     }
 
     /// The same with another time allowed for each request.
@@ -166,6 +170,7 @@ impl Client {
     /// # Errors
     /// As [`Client::ping`].
     pub async fn snapshot(&self) -> Result<Snapshot, HerdrError> {
+        let _alone = self.one_snapshot.lock().await;
         let snapshot = self.read("session.snapshot", json!({}), "no snapshot in it", Snapshot::read).await?;
         new_enough(snapshot.protocol)?;
         Ok(snapshot)

@@ -112,17 +112,6 @@ impl HerdrError {
         }
     }
 
-    /// Whether Herdr is away or hampered, so that asking again later makes sense and the last
-    /// inventory is to be kept and marked stale.
-    pub fn is_outage(&self) -> bool {
-        match self {
-            Self::Server { code, .. } => *code == "server_unavailable",
-            Self::TooOld { .. } | Self::ForeignPeer { .. } => false,
-            Self::TooLarge { what, .. } => *what == REPLY,
-            _ => true,
-        }
-    }
-
     pub(super) fn from_connect(path: &Path, error: &std::io::Error) -> Self {
         let path = path.to_path_buf();
         match error.kind() {

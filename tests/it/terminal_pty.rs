@@ -2,18 +2,16 @@
 //!
 //! The program in it is this test binary, run again with the ignored test [`child`] alone.
 
-use std::io::{Read, Write};
-use std::num::NonZero;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::io::Write;
 use std::time::{Duration, Instant};
 
 use crossterm::event::{Event, KeyCode};
 use headman::console::terminal::{Events, Options, Screen, Signal, Signals};
 use headman::console::text;
-use portable_pty::{Child, CommandBuilder, ExitStatus, MasterPty, PtySize, native_pty_system};
-use rustix::process::{Pid, Signal as RawSignal, kill_process};
+use portable_pty::{ExitStatus, PtySize, native_pty_system};
+use rustix::process::{Signal as RawSignal, kill_process};
 
-const DEADLINE: Duration = Duration::from_secs(20);
+use crate::pty::{DEADLINE, Harness, cells, command};
 
 /// The command line of the child.
 const CHILD: [&str; 4] = ["--exact", "terminal_pty::child", "--ignored", "--nocapture"];
@@ -21,159 +19,11 @@ const CHILD: [&str; 4] = ["--exact", "terminal_pty::child", "--ignored", "--noca
 /// What the child shows once keys and signals reach it.
 const READY: &str = "ready";
 
-/// A program in a pseudo-terminal, and what its terminal shows.
-struct Harness {
-    screen: vt100::Parser,
-    raw: Vec<u8>,
-    output: Receiver<Vec<u8>>,
-    input: Option<Box<dyn Write + Send>>,
-    master: Option<Box<dyn MasterPty + Send>>,
-    child: Box<dyn Child + Send + Sync>,
-}
-
-impl Harness {
-    fn start(command: CommandBuilder) -> Self {
-        let size = PtySize { rows: 24, cols: 80, pixel_width: 0, pixel_height: 0 };
-        let pair = native_pty_system().openpty(size).unwrap();
-        let child = pair.slave.spawn_command(command).unwrap();
-        // The last one that is open must be the child's, or there is no end of its output.
-        drop(pair.slave);
-        let mut reader = pair.master.try_clone_reader().unwrap();
-        let (sender, output) = channel();
-        std::thread::spawn(move || {
-            let mut buffer = [0; 4096];
-            while let Ok(length @ 1..) = reader.read(&mut buffer) {
-                if sender.send(buffer[..length].to_vec()).is_err() {
-                    return;
-                }
-            }
-        });
-        Self {
-            screen: vt100::Parser::new(cells(24), cells(80), 0),
-            raw: Vec::new(),
-            output,
-            input: Some(pair.master.take_writer().unwrap()),
-            master: Some(pair.master),
-            child,
-        }
-    }
-
-    /// The child, once it is ready.
-    fn start_child() -> Self {
-        let mut harness = Self::start(command(std::env::current_exe().unwrap().to_str().unwrap(), &CHILD));
-        harness.wait_for("the first frame", |harness| harness.shows(READY));
-        harness
-    }
-
-    fn pid(&self) -> Pid {
-        Pid::from_raw(self.child.process_id().unwrap() as i32).unwrap()
-    }
-
-    fn shows(&self, text: &str) -> bool {
-        self.screen.screen().contents().contains(text)
-    }
-
-    fn type_text(&mut self, text: &str) {
-        let input = self.input.as_mut().unwrap();
-        input.write_all(text.as_bytes()).unwrap();
-        input.flush().unwrap();
-    }
-
-    fn wait_for(&mut self, what: &str, condition: impl Fn(&Self) -> bool) {
-        let deadline = Instant::now() + DEADLINE;
-        while !condition(self) {
-            match self.output.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-                Ok(bytes) => {
-                    self.raw.extend_from_slice(&bytes);
-                    self.screen.process(&bytes);
-                }
-                Err(error) => panic!("no {what} ({error}):\n{}", self.screen.screen().contents()),
-            }
-        }
-    }
-
-    /// Everything up to the end of the output, and how the program ended.
-    fn finish(&mut self) -> ExitStatus {
-        let deadline = Instant::now() + DEADLINE;
-        loop {
-            match self.output.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-                Ok(bytes) => {
-                    self.raw.extend_from_slice(&bytes);
-                    self.screen.process(&bytes);
-                }
-                Err(RecvTimeoutError::Disconnected) => break,
-                Err(RecvTimeoutError::Timeout) => panic!("no end:\n{}", self.screen.screen().contents()),
-            }
-        }
-        self.wait_for_exit()
-    }
-
-    fn wait_for_exit(&mut self) -> ExitStatus {
-        let deadline = Instant::now() + DEADLINE;
-        loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                return status;
-            }
-            assert!(Instant::now() < deadline, "it did not end");
-            std::thread::sleep(Duration::from_millis(2));
-        }
-    }
-
-    /// Whether the line discipline is the one the terminal started with.
-    fn is_cooked(&self) -> bool {
-        let modes = self.master.as_ref().unwrap().get_termios().unwrap();
-        use std::fmt::Write;
-        let mut flags = String::new();
-        write!(flags, "{:?}", modes.local_flags).unwrap();
-        flags.contains("ICANON") && flags.contains("ECHO")
-    }
-
-    fn assert_taken(&self) {
-        let screen = self.screen.screen();
-        assert!(screen.alternate_screen() && screen.bracketed_paste() && screen.hide_cursor());
-        assert!(!self.is_cooked());
-        let raw = String::from_utf8_lossy(&self.raw);
-        for mode in ["\x1b[?1004h", "\x1b[>1u", "\x1b[?2026h"] {
-            assert!(raw.contains(mode), "{mode:?}");
-        }
-        assert!(!raw.contains("\x1b[6n"), "it asked for the cursor");
-    }
-
-    fn assert_given_back(&self) {
-        let screen = self.screen.screen();
-        assert!(!screen.alternate_screen() && !screen.bracketed_paste() && !screen.hide_cursor());
-        assert_eq!(screen.mouse_protocol_mode(), vt100::MouseProtocolMode::None);
-        assert!(self.is_cooked());
-        let raw = String::from_utf8_lossy(&self.raw);
-        for (on, off) in
-            [("\x1b[?1004h", "\x1b[?1004l"), ("\x1b[>1u", "\x1b[<1u"), ("\x1b[?2026h", "\x1b[?2026l")]
-        {
-            assert!(raw.rfind(off) > raw.rfind(on), "{on:?} is not undone");
-        }
-    }
-}
-
-impl Drop for Harness {
-    fn drop(&mut self) {
-        // After a failed assertion it may still run.
-        if matches!(self.child.try_wait(), Ok(None)) {
-            let _ = self.child.kill();
-            let _ = self.child.wait();
-        }
-    }
-}
-
-fn cells(count: u16) -> NonZero<u16> {
-    NonZero::new(count).unwrap()
-}
-
-fn command(program: &str, arguments: &[&str]) -> CommandBuilder {
-    let mut command = CommandBuilder::new(program);
-    command.args(arguments);
-    command.env("TERM", "xterm-256color");
-    command.env("RUST_BACKTRACE", "0");
-    command.env("HEADMAN_TEST_TERMINAL", "1");
-    command
+/// The child, once it is ready.
+fn start_child() -> Harness {
+    let mut harness = Harness::start(command(std::env::current_exe().unwrap().to_str().unwrap(), &CHILD));
+    harness.wait_for("the first frame", |harness| harness.shows(READY));
+    harness
 }
 
 /// The program in the terminal. Keys: `q` quits, `p` panics, `t` lets another thread panic, `s`
@@ -250,7 +100,7 @@ async fn run() -> i32 {
 
 #[test]
 fn quitting_gives_the_terminal_back() {
-    let mut harness = Harness::start_child();
+    let mut harness = start_child();
     harness.assert_taken();
     let raw = String::from_utf8_lossy(&harness.raw).into_owned();
     assert!(raw.contains("\x1b]0;two ␛]asks\x07"), "the title is set, neutralised");
@@ -263,7 +113,7 @@ fn quitting_gives_the_terminal_back() {
 
 #[test]
 fn keys_pastes_and_sizes_arrive() {
-    let mut harness = Harness::start_child();
+    let mut harness = start_child();
     harness.type_text("x");
     harness.wait_for("key", |harness| harness.shows("key x"));
     harness.type_text("\x1b[200~one\rq\x1b[201~");
@@ -284,7 +134,7 @@ fn keys_pastes_and_sizes_arrive() {
 #[test]
 fn a_panic_shows_its_message_on_the_restored_screen() {
     for (key, message) in [("p", "on purpose"), ("t", "elsewhere")] {
-        let mut harness = Harness::start_child();
+        let mut harness = start_child();
         harness.type_text(key);
         let status = harness.finish();
         assert_eq!(status.exit_code(), 101, "{message}");
@@ -300,7 +150,7 @@ fn signals_end_it_in_the_ordinary_way() {
     for (signal, code) in
         [(RawSignal::TERM, 143), (RawSignal::HUP, 129), (RawSignal::INT, 130), (RawSignal::QUIT, 130)]
     {
-        let mut harness = Harness::start_child();
+        let mut harness = start_child();
         kill_process(harness.pid(), signal).unwrap();
         let status = harness.finish();
         assert_eq!(status.exit_code(), code, "{signal:?}: {status:?}");
@@ -311,7 +161,7 @@ fn signals_end_it_in_the_ordinary_way() {
 
 #[test]
 fn being_stopped_from_outside_takes_the_terminal_back() {
-    let mut harness = Harness::start_child();
+    let mut harness = start_child();
     kill_process(harness.pid(), RawSignal::STOP).unwrap();
     harness.raw.clear();
     kill_process(harness.pid(), RawSignal::CONT).unwrap();
@@ -325,7 +175,7 @@ fn being_stopped_from_outside_takes_the_terminal_back() {
 /// No shell, so nobody who could continue it: the process group is orphaned and is not stopped.
 #[test]
 fn suspending_without_a_shell_goes_on() {
-    let mut harness = Harness::start_child();
+    let mut harness = start_child();
     harness.type_text("s");
     harness.wait_for("resumption", |harness| harness.shows("resumed"));
     harness.assert_taken();
