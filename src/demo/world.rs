@@ -503,8 +503,12 @@ async fn wait(child: &mut Child, signals: &mut Signals) -> io::Result<ExitStatus
 /// If the command was stopped (Ctrl-Z), stops this process too, so that the shell has its terminal
 /// back; and lets it go on when this one does.
 fn stop_with(child: Pid) -> io::Result<()> {
-    let stopped =
-        rustix::process::waitid(WaitId::Pid(child), WaitIdOptions::STOPPED | WaitIdOptions::NOHANG)?;
+    let look = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG;
+    let stopped = match rustix::process::waitid(WaitId::Pid(child), look) {
+        // It has ended, and waits to be waited for: it will never stop.
+        Err(rustix::io::Errno::CHILD) => return Ok(()),
+        looked => looked?,
+    };
     if stopped.is_some_and(|status| status.stopped()) {
         rustix::process::kill_process(rustix::process::getpid(), Signal::STOP)?;
         rustix::process::kill_process(child, Signal::CONT)?;
