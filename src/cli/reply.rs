@@ -14,12 +14,12 @@ use super::out::{Out, note};
 use super::{block_on, duration, input, located};
 use crate::chief::lease::Place;
 use crate::chief::service::{self, Request, Setup};
-use crate::chief::staff::{Office, Reply};
+use crate::chief::staff::{self, Office, Reply};
 use crate::chief::state_dir::StateDir;
 use crate::config::Places;
 use crate::contract::json::ObjectWriter;
 use crate::contract::role::Role;
-use crate::contract::{Kind, SessionId, Untrusted, Uuid};
+use crate::contract::{Kind, SessionId, Untrusted, Uuid, message};
 use crate::disk::inbox::{self, Content};
 use crate::disk::records::{self, Holding};
 use crate::disk::{DiskThread, Runtime, durable};
@@ -196,6 +196,12 @@ async fn send(
         None => return Err(not_found("that ask is not pending; it was answered or withdrawn".to_owned())),
     }
     let instance = found.instance;
+    let bytes = staff::reply_bytes(office.session(), &lead, ask, &text.to_str_lossy());
+    if bytes > message::MAX_BYTES {
+        let message =
+            format!("can't reply: its record would take {bytes} bytes, {} are allowed", message::MAX_BYTES);
+        return Err(Failure::new(Exit::No, "too_large", message, "Shorten the text"));
+    }
 
     // From here on an interruption gives the lease back first.
     let signals = Signals::new().map_err(|error| disk_failed(&error))?;

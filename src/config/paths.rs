@@ -20,6 +20,7 @@ impl Environment<'static> {
     pub fn of_process() -> Self {
         // Follows HOME where it is set, else the user database.
         let home = directories::BaseDirs::new().map(|base| base.home_dir().to_owned());
+        let home = home.filter(|home| home.is_absolute());
         Self { var: Box::new(|name| std::env::var_os(name)), home }
     }
 }

@@ -20,7 +20,8 @@ fn ask() -> Uuid {
 fn the_leads_are_listed_and_nothing_is_written() {
     let mut herd = Herd::new();
     herd.agent("s-1", "api", Some("auth"));
-    herd.agent("s-2", "web\u{1b}]0;x\u{7}\u{202e}", None);
+    let tower = format!("e{}", "\u{301}".repeat(40));
+    herd.agent("s-2", &format!("web\u{1b}]0;x\u{7}\u{202e}{tower}"), None);
     herd.agent("no record", "ops", None);
     herd.record("s-1", None);
     herd.record("s-2", Some((ask(), "May I\u{9b}2J \u{200b}go on?")));
@@ -257,14 +258,16 @@ fn a_reply_to_nobody_or_to_no_ask_voids_nothing() {
     for (session, ask, text, code, why) in [
         ("nobody", ASK, "yes", 1, "is no lead that Herdr shows"),
         ("s-1", &*other_ask, "yes", 1, "asks something else now"),
-        ("s-1", ASK, &*long, 1, "8192 are allowed"),
         ("s-1", ASK, &*huge, 2, "too long"),
+        ("s-1", ASK, &*long, 1, "8192 are allowed"),
     ] {
         let ran = herd.place.run(&["reply", session, ask, "--take-lease", text]);
         assert_eq!(ran.code, code, "{}", ran.stderr);
         assert!(ran.stderr.contains(why), "{why}: {}", ran.stderr);
         assert_eq!(ran.stdout, "");
         assert!(is_free(&herd));
+        let state = StateDir::at(&herd.place.state_dir(), herd.server.socket().as_os_str());
+        assert!(!state.sidecar().exists(), "the lease was taken for it");
     }
     let ran = herd.place.run_with(&["reply", "s-1", ASK, "--take-lease", "-"], b"\xff\xfe");
     assert_eq!(ran.code, 2);
@@ -280,7 +283,7 @@ fn a_reply_to_nobody_or_to_no_ask_voids_nothing() {
 #[test]
 fn interrupted_it_gives_the_lease_back() {
     let (herd, _) = asking();
-    let child = herd.place.start(&["reply", "s-1", ASK, "--take-lease", "--wait", "10m", "yes"]);
+    let child = herd.place.start(&["reply", "s-1", ASK, "--take-lease", "--wait", "20s", "yes"]);
     let lead = SessionId::new("s-1").unwrap();
     until("the reply", || !inbox::list(&herd.runtime().inbox(&lead)).unwrap().is_empty());
     let pid = rustix::process::Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();

@@ -48,6 +48,7 @@ impl Ran {
                     || matches!(it, '\u{200B}'..='\u{200F}' | '\u{202A}'..='\u{202E}')
             });
             assert_eq!(bad, None, "{text:?}");
+            assert!(!text.contains(&"\u{301}".repeat(9)), "a tower of marks: {text:?}");
         }
     }
 }
