@@ -8,8 +8,10 @@ pub mod failure;
 pub mod input;
 pub mod list;
 pub mod out;
+pub mod peers;
 pub mod reply;
 pub mod roster;
+pub mod state;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -80,6 +82,10 @@ enum Verb {
         #[arg(long, value_name = "FILE|-")]
         evidence: PathBuf,
     },
+    /// The leads' peers, and what is queued between them
+    Peers,
+    /// The leads as a block of text for a program: at most 16 KiB
+    State,
     /// Replies to a lead's ask
     Reply(reply::Arguments),
     /// Judges one record
@@ -184,6 +190,8 @@ impl Invocation {
                 Ok(Exit::Code(crate::demo::lead::run()))
             }
             Some(Verb::List) => list::run(&self.places()?, &mut out),
+            Some(Verb::Peers) => peers::run(&self.places()?, &mut out),
+            Some(Verb::State) => state::run(&self.places()?, &mut out),
             Some(Verb::Roster { evidence }) => captured(evidence, &mut out),
             Some(Verb::Reply(arguments)) => reply::run(&self.places()?, arguments, &mut out),
             Some(Verb::Check(arguments)) => check::run(arguments, &mut out),

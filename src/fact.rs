@@ -8,7 +8,9 @@ use std::time::Duration;
 use tokio::sync::Notify;
 
 use crate::contract::{Descriptor, Kind, LeadRecord, SessionId, Timestamp, Untrusted, Uuid};
+use crate::disk::peers::Peer;
 use crate::herd::inventory::Inventory;
+use crate::herd::surroundings::Surroundings;
 use crate::herdr::Registration;
 
 /// A reading of both clocks. Ages are counted on the monotonic one, which no clock change moves.
@@ -48,7 +50,14 @@ pub enum Fact {
     Outcome(Outcome),
     /// How changes of the records are noticed.
     Watching(Watching),
+    /// The leads' peers, while they are looked at.
+    Peers(Arc<PeersRead>),
+    /// Leads that are here and are not ours to see.
+    Surroundings(Arc<Surroundings>),
 }
+
+/// The peers by name, or why their directory can't be used; safe to print.
+pub type PeersRead = Result<Vec<Peer>, String>;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Key {
@@ -61,6 +70,8 @@ enum Key {
     Sent(Uuid),
     Outcome(u64),
     Watching,
+    Peers,
+    Surroundings,
 }
 
 impl Fact {
@@ -75,6 +86,8 @@ impl Fact {
             Fact::Sent(sent) => Key::Sent(sent.id),
             Fact::Outcome(outcome) => Key::Outcome(outcome.ticket),
             Fact::Watching(_) => Key::Watching,
+            Fact::Peers(_) => Key::Peers,
+            Fact::Surroundings(_) => Key::Surroundings,
         }
     }
 }

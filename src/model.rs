@@ -5,9 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::contract::{SessionId, Timestamp, Uuid};
-use crate::fact::{Done, Fact, LeadRead, Now, Outcome, Sent, Standing, Watching};
+use crate::fact::{Done, Fact, LeadRead, Now, Outcome, PeersRead, Sent, Standing, Watching};
 use crate::herd::evidence::{Evidence, State, UnreadableRecord};
 use crate::herd::inventory::Inventory;
+use crate::herd::state_block::Observed;
+use crate::herd::surroundings::Surroundings;
 use crate::herd::{Lead, Roster, project};
 use crate::herdr::Registration;
 
@@ -54,6 +56,8 @@ pub struct Model {
     standing: Standing,
     registration: Registration,
     watching: Watching,
+    peers: Option<Arc<PeersRead>>,
+    surroundings: Option<Arc<Surroundings>>,
     sent: BTreeMap<Uuid, Sent>,
     asked: HashMap<(SessionId, Uuid), Asked>,
     ask_times: HashMap<(SessionId, Uuid), Timestamp>,
@@ -76,6 +80,8 @@ impl Model {
             standing: Standing::Starting,
             registration,
             watching: Watching::Notified,
+            peers: None,
+            surroundings: None,
             sent: BTreeMap::new(),
             asked: HashMap::new(),
             ask_times: HashMap::new(),
@@ -149,6 +155,14 @@ impl Model {
             }
             Fact::Watching(watching) => {
                 self.watching = watching;
+                false
+            }
+            Fact::Peers(peers) => {
+                self.peers = Some(peers);
+                false
+            }
+            Fact::Surroundings(surroundings) => {
+                self.surroundings = Some(surroundings);
                 false
             }
             Fact::Sent(sent) => {
@@ -275,6 +289,27 @@ impl Model {
     /// How changes are noticed.
     pub fn watching(&self) -> &Watching {
         &self.watching
+    }
+
+    /// The leads' peers as they were last looked at, or why they can't be; nothing before the first
+    /// look.
+    pub fn peers(&self) -> Option<&PeersRead> {
+        self.peers.as_deref()
+    }
+
+    /// Leads that are here and are not ours to see, once that was looked for.
+    pub fn surroundings(&self) -> Option<&Surroundings> {
+        self.surroundings.as_deref()
+    }
+
+    /// What the state block says: stale is what Herdr showed before it went silent.
+    pub fn observed(&self) -> Observed<'_> {
+        match &self.herdr {
+            _ if self.records_problem.is_some() => Observed::Unavailable("records_unreadable"),
+            _ if !self.is_complete() => Observed::Unavailable("not_looked_at_yet"),
+            HerdrState::Down { .. } => Observed::Stale(&self.roster, "herdr_down"),
+            HerdrState::Up | HerdrState::Starting => Observed::Fresh(&self.roster),
+        }
     }
 
     /// How long the open ask of `lead` waits: from the time in its message where we have it, else

@@ -11,7 +11,7 @@ use super::intent::{Context, Intent};
 use super::keymap::{Keymap, Pressed, Sequence};
 use super::text::{self, Visible};
 use super::theme::{Role, Theme};
-use super::view::{ask, diagnostics, help, roster};
+use super::view::{ask, diagnostics, help, peers, roster};
 use crate::chief::service::Request;
 use crate::contract::{SessionId, Timestamp, Untrusted};
 use crate::fact::{Done, Fact, Now, Standing};
@@ -86,6 +86,8 @@ pub enum Layer {
     Help(help::State),
     /// The diagnostics.
     Diagnostics(diagnostics::State),
+    /// The peers.
+    Peers(peers::State),
 }
 
 /// What a request was for, while its outcome is not known.
@@ -153,6 +155,7 @@ impl App {
             Some(Layer::Ask(state)) => state.context(),
             Some(Layer::Help(state)) => state.context(),
             Some(Layer::Diagnostics(_)) => Context::Diagnostics,
+            Some(Layer::Peers(_)) => Context::Peers,
             None => self.roster.context(),
         }
     }
@@ -173,8 +176,10 @@ impl App {
         let frozen = self.is_composing();
         self.roster.follow(&self.model, now, frozen);
         for layer in &mut self.layers {
-            if let Layer::Ask(state) = layer {
-                state.follow(&self.model);
+            match layer {
+                Layer::Ask(state) => state.follow(&self.model),
+                Layer::Peers(state) => state.follow(&self.model),
+                Layer::Help(_) | Layer::Diagnostics(_) => {}
             }
         }
         let waiting = self.model.roster().leads.iter().any(crate::herd::Lead::needs_you);
@@ -182,6 +187,11 @@ impl App {
             self.waiting_told = Some(waiting);
             self.effects.push_back(Effect::Request(Request::Waiting(waiting)));
         }
+    }
+
+    /// Whether somebody looks at the peers, so that they have to be looked at.
+    pub fn shows_peers(&self) -> bool {
+        self.layers.iter().any(|layer| matches!(layer, Layer::Peers(_)))
     }
 
     fn is_composing(&self) -> bool {
@@ -259,7 +269,7 @@ impl App {
                 state.typed(key);
                 None
             }
-            Some(Layer::Diagnostics(_)) => None,
+            Some(Layer::Diagnostics(_) | Layer::Peers(_)) => None,
             None => {
                 self.roster.typed(key, &self.model, now);
                 None
@@ -332,6 +342,8 @@ impl App {
             Intent::Back => self.back(now),
             Intent::Help => self.layers.push(Layer::Help(help::State::default())),
             Intent::Diagnostics => self.layers.push(Layer::Diagnostics(diagnostics::State::default())),
+            Intent::Peers if self.shows_peers() => {}
+            Intent::Peers => self.layers.push(Layer::Peers(peers::State::open(&self.model))),
             Intent::Quit => self.quit(),
             Intent::ToggleChief => self.toggle_chief(),
             Intent::Reply => self.reply(now),
@@ -363,6 +375,7 @@ impl App {
                 Some(Layer::Ask(state)) => state.intent(intent),
                 Some(Layer::Help(state)) => state.intent(intent),
                 Some(Layer::Diagnostics(state)) => state.intent(intent),
+                Some(Layer::Peers(state)) => state.intent(intent, &self.model),
                 None => self.roster.intent(intent, &self.model, now),
             },
         }
@@ -389,6 +402,7 @@ impl App {
             Some(Layer::Ask(state)) => state.back(),
             Some(Layer::Help(state)) => state.back(),
             Some(Layer::Diagnostics(_)) => false,
+            Some(Layer::Peers(state)) => state.back(),
             None => {
                 self.roster.back(&self.model, now);
                 return;
@@ -440,6 +454,10 @@ impl App {
     }
 
     fn open(&mut self, now: Now) {
+        if let Some(Layer::Peers(state)) = self.layers.last_mut() {
+            state.intent(Intent::Open, &self.model);
+            return;
+        }
         match self.selected().cloned() {
             Some(lead) if self.model.lead(&lead).is_some_and(crate::herd::Lead::needs_you) => {
                 self.open_ask(&lead, false, now);
@@ -549,6 +567,7 @@ impl App {
         let text = match self.layers.last() {
             Some(Layer::Ask(state)) => Some(state.question().clone()),
             Some(Layer::Diagnostics(_)) => Some(Untrusted::from(diagnostics::lines(self, now).join("\n"))),
+            Some(Layer::Peers(state)) => state.session(&self.model).cloned(),
             Some(Layer::Help(_)) => None,
             None => self.roster.selected().map(|lead| match self.model.lead(lead) {
                 Some(crate::herd::Lead { pending_ask: Some(ask), .. }) => ask.question.clone(),

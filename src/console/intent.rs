@@ -43,6 +43,8 @@ pub enum Intent {
     ToggleChief,
     /// Show what was left out, and why.
     Diagnostics,
+    /// Show the leads' peers and what is queued between them.
+    Peers,
     /// Draw everything anew.
     Redraw,
     /// Copy what is under the cursor.
@@ -86,13 +88,15 @@ pub enum Context {
     Help,
     /// The diagnostics.
     Diagnostics,
+    /// The peers.
+    Peers,
     /// A question of the console's.
     Confirm,
 }
 
 impl Context {
     /// All of them, in the help's order.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Context::Global,
         Context::Roster,
         Context::Detail,
@@ -101,6 +105,7 @@ impl Context {
         Context::Filter,
         Context::Help,
         Context::Diagnostics,
+        Context::Peers,
         Context::Confirm,
     ];
 
@@ -115,6 +120,7 @@ impl Context {
             Context::Filter => "Filter",
             Context::Help => "Help",
             Context::Diagnostics => "Diagnostics",
+            Context::Peers => "Peers",
             Context::Confirm => "Question",
         }
     }
@@ -149,7 +155,7 @@ pub struct Action {
     pub intent: Intent,
 }
 
-use Context::{Ask, Composer, Confirm, Detail, Filter, Global, Help, Roster};
+use Context::{Ask, Composer, Confirm, Detail, Filter, Global, Help, Peers, Roster};
 
 const ANYWHERE: &[Context] = &[Global, Composer, Filter, Confirm];
 const BROWSING: &[Context] = &[Global];
@@ -183,7 +189,7 @@ pub const ACTIONS: &[Action] = &[
     action("next-ask", &["n"], LEADS, "next ask", "Next ask, the oldest first", Intent::NextAsk),
     action("previous-ask", &["N"], LEADS, "", "Previous ask", Intent::PreviousAsk),
     action("reply", &["r"], LEADS, "reply", "Reply to the ask of the selected lead", Intent::Reply),
-    action("open", &["enter"], &[Roster, Detail], "open", "Open what is selected", Intent::Open),
+    action("open", &["enter"], &[Roster, Detail, Peers], "open", "Open what is selected", Intent::Open),
     action("back", &["esc"], ANYWHERE, "back", "Back out of one layer; a draft is kept", Intent::Back),
     action("filter", &["/"], &[Roster, Help], "filter", "Filter the list", Intent::Filter),
     action(
@@ -208,6 +214,7 @@ pub const ACTIONS: &[Action] = &[
     action("previous-pane", &["shift-tab"], BROWSING, "", "Previous pane", Intent::PreviousPane),
     action("chief", &["c"], BROWSING, "chief", "Become the Chief, or leave", Intent::ToggleChief),
     action("diagnostics", &["d"], BROWSING, "", "What was left out, and why", Intent::Diagnostics),
+    action("peers", &["v"], BROWSING, "", "The leads' peers, and what is queued for them", Intent::Peers),
     action("help", &["?"], BROWSING, "help", "What every key does", Intent::Help),
     action("quit", &["q"], BROWSING, "quit", "Quit, at the root", Intent::Quit),
     action("redraw", &["ctrl-l"], ANYWHERE, "", "Draw everything anew", Intent::Redraw),

@@ -135,6 +135,7 @@ async fn console(options: Options, keymap: Keymap) -> Result<Ended, RunError> {
     };
     let lease_changed = Arc::new(Notify::new());
     let (snapshots, snapshots_seen) = watch::channel(None);
+    let snapshots_told = snapshots_seen.clone();
     let (requests, asked) = mpsc::channel(256);
     let status = registrar.as_ref().map(Registrar::status);
     let registrar = registrar.map(Arc::new);
@@ -158,6 +159,16 @@ async fn console(options: Options, keymap: Keymap) -> Result<Ended, RunError> {
     if let Some(registrar) = registrar.clone() {
         tasks.spawn(tell_registrar(registrar, snapshots_seen));
     }
+    let (peers_shown, shows_peers) = watch::channel(false);
+    let on_runtime = office.runtime().clone();
+    tasks.spawn(source::peers::run(on_runtime, disk.clone(), facts.clone(), shows_peers));
+    tasks.spawn(source::surroundings::run(
+        Arc::clone(&office),
+        options.socket.clone(),
+        disk.clone(),
+        facts.clone(),
+        snapshots_told,
+    ));
     let service = tokio::spawn(service::run(
         Setup {
             office: Arc::clone(&office),
@@ -191,6 +202,7 @@ async fn console(options: Options, keymap: Keymap) -> Result<Ended, RunError> {
         guard: BurstGuard::default(),
         unsaved: BTreeMap::new(),
         save: Debounce::default(),
+        peers_shown,
         title: Visible::default(),
         dirty: true,
         next_frame: None,
@@ -251,6 +263,8 @@ struct Console {
     guard: BurstGuard,
     unsaved: BTreeMap<PathBuf, Draft>,
     save: Debounce,
+    /// Whether the peers have to be looked at.
+    peers_shown: watch::Sender<bool>,
     title: Visible,
     dirty: bool,
     /// When the frame shown is out of date by itself.
@@ -336,6 +350,8 @@ impl Console {
             if self.next_frame.is_some_and(|at| at <= Instant::now()) {
                 self.dirty = true;
             }
+            let shows_peers = self.app.shows_peers();
+            self.peers_shown.send_if_modified(|shown| std::mem::replace(shown, shows_peers) != shows_peers);
             let turn = self.carry_out(screen).await;
             if self.save.take(self.now().mono) {
                 self.save_drafts();

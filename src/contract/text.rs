@@ -10,6 +10,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
+use unicode_segmentation::UnicodeSegmentation;
 
 /// A string that someone else wrote: WTF-8 bytes, cheap to clone.
 ///
@@ -272,6 +273,13 @@ pub fn is_unsafe_to_show(character: char) -> bool {
         | '\u{200B}' | '\u{200C}' | '\u{200E}' | '\u{200F}' | '\u{2028}'..='\u{202E}'
         | '\u{2060}'..='\u{206F}' | '\u{3164}' | '\u{FEFF}' | '\u{FFA0}' | '\u{FFF9}'..='\u{FFFB}'
         | '\u{1BCA0}'..='\u{1BCA3}' | '\u{1D173}'..='\u{1D17A}' | '\u{E0000}'..='\u{E0FFF}')
+}
+
+/// Whether `character` attaches to what stands before it, as a combining mark does.
+pub fn attaches(character: char) -> bool {
+    let mut text = String::from("a");
+    text.push(character);
+    text.graphemes(true).nth(1).is_none()
 }
 
 /// The surrogate whose three-byte form stands at `at`, if one does.

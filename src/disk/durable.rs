@@ -87,6 +87,20 @@ impl Unreadable {
     pub fn is_passing(&self) -> bool {
         matches!(self, Unreadable::Disk(_) | Unreadable::Missing)
     }
+
+    /// What is wrong: a stable name.
+    pub fn verdict(&self) -> &'static str {
+        match self {
+            Unreadable::Missing => "missing",
+            Unreadable::Symlink => "symlink",
+            Unreadable::NotRegular(_) => "not_regular",
+            Unreadable::ForeignOwner(_) => "other_owner",
+            Unreadable::WritableByOthers(_) => "writable_by_others",
+            Unreadable::HardLinked(_) => "hard_linked",
+            Unreadable::TooLarge(_) => "too_large",
+            Unreadable::Disk(_) => "unreadable",
+        }
+    }
 }
 
 /// Reads a private file of at most `limit` bytes: regular, ours, one name, not writable by others,

@@ -163,12 +163,17 @@ impl Runtime {
 
     /// The peer inbox in the directory `hash`, of a session that may not be known.
     pub fn peer_inbox_of_hash(&self, hash: &str) -> InboxDir {
-        InboxDir(self.peers.join("inbox").join(hash))
+        InboxDir(self.peer_inboxes().join(hash))
+    }
+
+    /// The inboxes of peers.
+    pub fn peer_inboxes(&self) -> PathBuf {
+        self.peers.join("inbox")
     }
 
     /// What `session` is sent by its peers.
     pub fn peer_inbox(&self, session: &SessionId) -> InboxDir {
-        InboxDir(self.peers.join("inbox").join(session.hash()))
+        InboxDir(self.peer_inboxes().join(session.hash()))
     }
 }
 

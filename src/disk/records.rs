@@ -1,11 +1,11 @@
 //! Lead records, peer presence and the Chief descriptor on disk.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 
 use super::durable::{self, DiskError, Unreadable};
 use super::layout::Runtime;
 use super::lock::{self, Holder};
-use crate::contract::record::Invalid;
+use crate::contract::record::{Invalid, Rule};
 use crate::contract::{Claim, Descriptor, LeadRecord, PeerRecord, SessionId, Uuid, descriptor, lead, peer};
 
 /// Why a record is not used. It is left where it is.
@@ -26,6 +26,21 @@ impl RecordError {
     /// Whether it is simply not there.
     pub fn is_missing(&self) -> bool {
         matches!(self, RecordError::Unreadable(Unreadable::Missing))
+    }
+
+    /// Why the record is not used: a stable name.
+    pub fn verdict(&self) -> &'static str {
+        match self {
+            RecordError::Unreadable(error) => error.verdict(),
+            // What a crash in the middle of a plain write leaves.
+            RecordError::Invalid(invalid)
+                if invalid.rule == Rule::NotJson && invalid.message.contains("EOF") =>
+            {
+                "torn"
+            }
+            RecordError::Invalid(invalid) => invalid.rule.as_str(),
+            RecordError::Unclaimed(_) => "no_live_process",
+        }
     }
 }
 
@@ -110,9 +125,12 @@ pub fn read_lead_named(runtime: &Runtime, name: &OsString) -> Option<Result<Lead
 }
 
 fn is_record_name(name: &str) -> bool {
-    name.strip_suffix(".json").is_some_and(|hash| {
-        hash.len() == 64 && hash.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
-    })
+    name.strip_suffix(".json").is_some_and(is_hash)
+}
+
+/// Whether it is a hash as those that name records and inboxes.
+pub(super) fn is_hash(text: &str) -> bool {
+    text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 /// Publishes a lead record.
@@ -146,18 +164,33 @@ pub fn read_peer(runtime: &Runtime, session: &SessionId) -> Result<PeerRecord, R
 pub fn scan_peers(runtime: &Runtime) -> Result<Scanned<PeerRecord>, Unreadable> {
     let mut peers = Vec::new();
     for name in durable::list(&runtime.peer_records())? {
-        let Some(text) = name.to_str().filter(|text| is_record_name(text)) else { continue };
-        let read = || {
-            let bytes = durable::read_private(&runtime.peer_records().join(text), peer::MAX_BYTES)?;
-            let record = PeerRecord::parse_named(&bytes, text)?;
-            check_peer_lock(runtime, &record)?;
-            Ok(record)
-        };
-        let record = read();
-        peers.push((name, record));
+        if let Some((record, presence)) = read_presence_named(runtime, &name) {
+            // Where there is no record, its presence says why.
+            peers.push((name, presence.and_then(|()| record.ok_or(Unreadable::Missing.into()))));
+        }
     }
     peers.sort_by(|a, b| a.0.cmp(&b.0));
     Ok(peers)
+}
+
+/// What stands in the presence file `name`, where it is a record at all, and whether it counts: one
+/// whose process is gone still tells who it was. None where the name is no record's.
+pub fn read_presence_named(
+    runtime: &Runtime,
+    name: &OsStr,
+) -> Option<(Option<PeerRecord>, Result<(), RecordError>)> {
+    let text = name.to_str().filter(|text| is_record_name(text))?;
+    let read = || -> Result<PeerRecord, RecordError> {
+        let bytes = durable::read_private(&runtime.peer_records().join(text), peer::MAX_BYTES)?;
+        Ok(PeerRecord::parse_named(&bytes, text)?)
+    };
+    Some(match read() {
+        Ok(record) => {
+            let presence = check_peer_lock(runtime, &record);
+            (Some(record), presence)
+        }
+        Err(error) => (None, Err(error)),
+    })
 }
 
 fn check_peer_lock(runtime: &Runtime, record: &PeerRecord) -> Result<(), RecordError> {

@@ -26,7 +26,7 @@ impl Roster {
     }
 }
 
-fn lead(lead: &Lead) -> Vec<u8> {
+pub(super) fn lead(lead: &Lead) -> Vec<u8> {
     let counts = ObjectWriter::new()
         .number("active", lead.counts.active as f64)
         .number("blocked", lead.counts.blocked as f64)
@@ -85,7 +85,7 @@ fn left_out(left_out: &LeftOut) -> Vec<u8> {
     object.string("message", &left_out.sentence().into()).finish()
 }
 
-fn string(text: &Untrusted) -> Vec<u8> {
+pub(super) fn string(text: &Untrusted) -> Vec<u8> {
     let mut out = Vec::new();
     text.write_json(&mut out);
     out

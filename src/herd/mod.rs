@@ -8,6 +8,8 @@ pub mod left_out;
 pub mod managed;
 pub mod order;
 pub mod roster;
+pub mod state_block;
+pub mod surroundings;
 
 pub use evidence::{AgentSession, Evidence, EvidenceError, LiveAgent, ManagedAgent, Provenance, State};
 pub use left_out::{LeftOut, Reason, Subject};

@@ -10,7 +10,7 @@ use icu_collator::{CollatorBorrowed, CollatorPreferences};
 
 use super::evidence::{LiveAgent, Provenance, State};
 use super::roster::Lead;
-use crate::contract::{NativeId, SessionId, Timestamp, Untrusted};
+use crate::contract::{NativeId, PeerRecord, SessionId, Timestamp, Untrusted};
 
 /// Fewest characters of a session that tell equal names apart.
 pub const MIN_PREFIX: usize = 8;
@@ -65,9 +65,39 @@ fn name(agent: &LiveAgent, session: &SessionId) -> Untrusted {
             trimmed(&agent.herdr_name).filter(|name| name != session.as_untrusted() && !is_opaque(name))
         })
         .or_else(|| trimmed(&agent.tab_label))
-        .unwrap_or_else(|| {
-            joined(&Untrusted::from("lead-"), "", &session.as_untrusted().first_units(MIN_PREFIX))
-        })
+        .unwrap_or_else(|| unnamed(session))
+}
+
+/// What a lead is called that has no name.
+pub fn unnamed(session: &SessionId) -> Untrusted {
+    joined(&Untrusted::from("lead-"), "", &session.as_untrusted().first_units(MIN_PREFIX))
+}
+
+/// What a peer calls itself.
+pub fn peer_name(record: &PeerRecord) -> Untrusted {
+    record.name.as_ref().map_or_else(|| unnamed(&record.session), |name| name.as_untrusted().clone())
+}
+
+/// What a peer is shown as of which not everything may be known.
+pub fn peer_shown(record: Option<&PeerRecord>, session: Option<&SessionId>, hash: &str) -> Untrusted {
+    match (record, session) {
+        (Some(record), _) => peer_display_name(record),
+        (None, Some(session)) => unnamed(session),
+        (None, None) => Untrusted::from(hash).first_units(2 * MIN_PREFIX),
+    }
+}
+
+/// What a peer is shown as: like a lead, by where it works and its name.
+pub fn peer_display_name(record: &PeerRecord) -> Untrusted {
+    let text = |id: &Option<NativeId>| id.as_ref().map(|id| id.as_untrusted().clone());
+    let provenance = Provenance {
+        repo: text(&record.repo),
+        branch: text(&record.branch),
+        label: text(&record.workspace_label),
+        cwd: text(&record.cwd),
+    };
+    let label = provenance_label(&provenance).unwrap_or_else(|| record.workspace.as_untrusted().clone());
+    joined(&label, "/", &peer_name(record))
 }
 
 /// A name that only a program could have given: it ends in `_` and 16 hex digits.

@@ -1,5 +1,7 @@
 //! Everything that looks outside and emits facts: record changes and Herdr's inventory.
 
 pub mod inventory;
+pub mod peers;
 pub mod records;
+pub mod surroundings;
 pub mod watch;

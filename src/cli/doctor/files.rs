@@ -10,6 +10,7 @@ use super::report::{Level, Section};
 use crate::chief::state_dir::VERSION;
 use crate::disk::durable::{self, DIRECTORY_MODE, FILE_MODE};
 use crate::disk::{AgentDir, Unreadable};
+use crate::source::surroundings;
 
 /// Entries looked at in one walk; a herd of a thousand leads has fewer.
 const MAX_ENTRIES: usize = 50_000;
@@ -146,27 +147,9 @@ impl Walk {
 pub(super) fn newer_generations(patient: &Patient<'_>) -> Section {
     let mut section = Section::new("newer_generations", "Newer generations");
     let mut found = Vec::new();
-    for path in patient.agent_dir.newer_generations() {
-        if !matches!(durable::kind(&path), Ok(Some(_))) {
-            continue;
-        }
-        let shown = durable::shown(&path).to_string();
-        // By socket for supervision, for all sockets with peers.
-        let here = path.join(patient.runtime.hash());
-        let ours = if here.is_dir() { here } else { path.clone() };
-        let leads = [ours.join("leads"), ours.join("peers")]
-            .iter()
-            .flat_map(|directory| durable::list(directory).unwrap_or_default())
-            .filter(|name| name.to_string_lossy().ends_with(".json"))
-            .count();
-        section.say(
-            Level::Warn,
-            format!(
-                "{shown} belongs to a later release: its leads ({leads} records here) are not supervised, \
-                 and nothing of it is touched"
-            ),
-        );
-        found.push(json!({"path": shown, "records": leads}));
+    for newer in surroundings::newer(patient.agent_dir, &patient.runtime) {
+        section.say(Level::Warn, newer.sentence());
+        found.push(json!({"path": newer.directory, "records": newer.records}));
     }
     if found.is_empty() {
         section.say(Level::Ok, "none");

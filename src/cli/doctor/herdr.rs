@@ -1,9 +1,6 @@
 //! Herdr itself, and leads that call its socket by another name.
 
-use std::collections::BTreeSet;
-use std::ffi::OsString;
 use std::os::unix::fs::FileTypeExt;
-use std::path::{Component, Path, PathBuf};
 use std::time::Instant;
 
 use serde_json::json;
@@ -14,11 +11,10 @@ use super::Patient;
 use super::report::{Level, Section};
 use crate::chief::staff::Office;
 use crate::config::Environment;
-use crate::contract::{SessionId, Untrusted};
-use crate::disk::{durable, records};
-use crate::herd::AgentSession;
-use crate::herdr::locate::{Origin, locate};
+use crate::contract::SessionId;
+use crate::herdr::locate::Origin;
 use crate::herdr::{Client, Located, Snapshot};
+use crate::source::surroundings;
 
 /// Longest path a Unix socket can be bound to everywhere, in bytes.
 const MAX_SOCKET_PATH: usize = 103;
@@ -114,51 +110,18 @@ pub(super) fn other_spellings(
         Instant::now(),
     );
     let inventory = office.inventory(snapshot, &Default::default());
-    let shown: BTreeSet<SessionId> = (inventory.agents.iter())
-        .filter_map(|agent| match &agent.session {
-            AgentSession::Known(session) => SessionId::new(session.clone()),
-            AgentSession::Unknown(_) => None,
-        })
-        .collect();
-    let ours = sessions_of(patient, patient.runtime.hash());
     let mut runtimes = Vec::new();
-    for name in durable::list(&patient.agent_dir.supervision_root()).unwrap_or_default() {
-        let Some(hash) = name.to_str().filter(|name| *name != patient.runtime.hash()) else { continue };
-        let theirs = sessions_of(patient, hash);
-        let strayed: Vec<String> = (theirs.iter())
-            .filter(|session| shown.contains(*session) && !ours.contains(*session))
-            .map(|session| session.as_untrusted().to_str_lossy().into_owned())
-            .collect();
-        if strayed.is_empty() {
-            continue;
-        }
-        let spelling = spelling_of(patient.socket, hash, environment);
-        let spelling = spelling.map(|it| Untrusted::from_bytes_lossy(it.as_encoded_bytes()));
-        section.say(
-            Level::Bad,
-            match &spelling {
-                Some(spelling) => format!(
-                    "{} leads that Herdr shows call this socket {}, we call it {}. Start headman with \
-                     --socket {}, or those leads with our spelling: {}",
-                    strayed.len(),
-                    spelling.escaped(),
-                    patient.socket.text().escaped(),
-                    spelling.escaped(),
-                    strayed.join(", "),
-                ),
-                None => format!(
-                    "{} leads that Herdr shows have their records under another spelling of the socket \
-                     ({hash}). Compare HERDR_SOCKET_PATH in their panes with {}: {}",
-                    strayed.len(),
-                    patient.socket.text().escaped(),
-                    strayed.join(", "),
-                ),
-            },
-        );
+    let env = |name: &str| environment.var(name);
+    let shown = surroundings::sessions(&inventory);
+    for elsewhere in
+        surroundings::elsewhere(patient.agent_dir, &patient.runtime, patient.socket, &shown, env)
+    {
+        section.say(Level::Bad, elsewhere.sentence(&patient.socket.text()));
+        let sessions = elsewhere.sessions.iter().map(|it| it.as_untrusted().to_str_lossy());
         runtimes.push(json!({
-            "hash": hash,
-            "sessions": strayed,
-            "spelling": spelling.map(|it| it.to_str_lossy().into_owned()),
+            "hash": elsewhere.hash,
+            "sessions": sessions.collect::<Vec<_>>(),
+            "spelling": elsewhere.spelling.map(|it| it.to_str_lossy().into_owned()),
         }));
     }
     if runtimes.is_empty() {
@@ -172,48 +135,4 @@ pub(super) fn other_spellings(
 /// A session that nobody has.
 fn nobody() -> SessionId {
     crate::chief::state_dir::Identity::new(crate::contract::role::Role::Lead).session()
-}
-
-fn sessions_of(patient: &Patient<'_>, hash: &str) -> BTreeSet<SessionId> {
-    let runtime = patient.agent_dir.runtime_of_hash(hash.to_owned());
-    let records = records::scan_leads(&runtime).unwrap_or_default();
-    records.into_iter().filter_map(|(_, read)| read.ok()).map(|record| record.session).collect()
-}
-
-/// A spelling of the socket whose hash this is, among those that are likely.
-fn spelling_of(socket: &Located, hash: &str, environment: &Environment<'_>) -> Option<OsString> {
-    let path = socket.path();
-    let mut candidates: Vec<OsString> = vec![path.as_os_str().to_owned(), lexical(&path).into()];
-    candidates.extend(std::fs::canonicalize(&path).map(OsString::from));
-    candidates.extend(std::path::absolute(&path).map(OsString::from));
-    candidates.extend(environment.var("HERDR_SOCKET_PATH"));
-    candidates.extend(locate(None, |name| environment.var(name)).map(|found| found.path));
-    candidates.extend(
-        locate(None, |name| if name == "HOME" { environment.var(name) } else { None })
-            .map(|found| found.path),
-    );
-    for (from, to) in [("/private/", "/"), ("/var/run/", "/run/")] {
-        for (from, to) in [(from, to), (to, from)] {
-            let swapped: Vec<OsString> = (candidates.iter())
-                .filter_map(|it| Some(format!("{to}{}", it.to_str()?.strip_prefix(from)?).into()))
-                .collect();
-            candidates.extend(swapped);
-        }
-    }
-    candidates.into_iter().find(|it| crate::contract::text::sha256_hex(it.as_encoded_bytes()) == hash)
-}
-
-/// Without `.`, `..` and doubled slashes.
-fn lexical(path: &Path) -> PathBuf {
-    let mut out = PathBuf::new();
-    for component in path.components() {
-        match component {
-            Component::CurDir => {}
-            Component::ParentDir => {
-                out.pop();
-            }
-            other => out.push(other),
-        }
-    }
-    out
 }

@@ -3,7 +3,6 @@
 use serde_json::{Value, json};
 
 use super::Patient;
-use super::records::unreadable;
 use super::report::{Level, Section};
 use crate::disk::durable;
 use crate::disk::inbox::{self, BATCH, Content};
@@ -23,7 +22,7 @@ pub(super) fn inboxes(patient: &Patient<'_>) -> Section {
     let mut section = Section::new("inboxes", "Inboxes");
     let us = patient.us.as_ref().map(|us| us.hash());
     let chief_or_lead = patient.runtime.inboxes();
-    let peers = patient.runtime.peers().join("inbox");
+    let peers = patient.runtime.peer_inboxes();
     let mut all = Vec::new();
     let mut findings = Vec::new();
     let mut quiet = 0;
@@ -68,7 +67,7 @@ pub(super) fn inboxes(patient: &Patient<'_>) -> Section {
                 Err(error) => {
                     findings.push((Level::Bad, format!("{whose} can't be used: {error}")));
                     all.push(json!({
-                        "kind": kind, "hash": name, "own": own, "error": unreadable(&error),
+                        "kind": kind, "hash": name, "own": own, "error": error.verdict(),
                         "session": patient.sessions.get(name).map(|it| it.as_untrusted().to_str_lossy()),
                     }));
                 }
@@ -94,7 +93,7 @@ fn look(inbox: &InboxDir) -> Result<Counts, durable::Unreadable> {
             Content::Malformed(invalid) if invalid.is_of_another_release() => counts.other_release += 1,
             Content::Malformed(_) => counts.malformed += 1,
             Content::Unreadable(error) => {
-                counts.unreadable.push(format!("{}.json ({}): {error}", entry.name, unreadable(&error)));
+                counts.unreadable.push(format!("{}.json ({}): {error}", entry.name, error.verdict()));
             }
         }
     }

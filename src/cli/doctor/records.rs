@@ -4,37 +4,10 @@ use serde_json::{Value, json};
 
 use super::Patient;
 use super::report::{Level, Section};
-use crate::contract::Rule;
 use crate::disk::records::{self, Holding, RecordError, Scanned};
 use crate::disk::{Unreadable, durable};
 use crate::herdr::listing::{self, Listing};
 use crate::herdr::{PaneContext, Snapshot};
-
-/// Why a record is not used: a stable name.
-pub(super) fn verdict(error: &RecordError) -> &'static str {
-    match error {
-        RecordError::Unreadable(error) => unreadable(error),
-        // What a crash in the middle of a plain write leaves.
-        RecordError::Invalid(invalid) if invalid.rule == Rule::NotJson && invalid.message.contains("EOF") => {
-            "torn"
-        }
-        RecordError::Invalid(invalid) => invalid.rule.as_str(),
-        RecordError::Unclaimed(_) => "no_live_process",
-    }
-}
-
-pub(super) fn unreadable(error: &Unreadable) -> &'static str {
-    match error {
-        Unreadable::Missing => "missing",
-        Unreadable::Symlink => "symlink",
-        Unreadable::NotRegular(_) => "not_regular",
-        Unreadable::ForeignOwner(_) => "other_owner",
-        Unreadable::WritableByOthers(_) => "writable_by_others",
-        Unreadable::HardLinked(_) => "hard_linked",
-        Unreadable::TooLarge(_) => "too_large",
-        Unreadable::Disk(_) => "unreadable",
-    }
-}
 
 fn level(error: &RecordError) -> Level {
     match error {
@@ -148,8 +121,8 @@ pub(super) fn lease(patient: &mut Patient<'_>, snapshot: Option<&Snapshot>) -> S
         Ok(descriptor) => patient.learn(&descriptor.session),
         Err(error) if error.is_missing() => {}
         Err(error) => {
-            section.set("descriptor", verdict(&error));
-            section.say(level(&error), format!("chief.json is not used ({}): {error}", verdict(&error)));
+            section.set("descriptor", error.verdict());
+            section.say(level(&error), format!("chief.json is not used ({}): {error}", error.verdict()));
         }
     }
     section
@@ -199,7 +172,7 @@ fn told<T>(
     let records = match scanned {
         Ok(records) => records,
         Err(error) => {
-            section.set("error", unreadable(&error));
+            section.set("error", error.verdict());
             section.unavailable = true;
             section.say(Level::Bad, format!("{} can't be used: {error}", durable::shown(directory)));
             return;
@@ -219,7 +192,7 @@ fn told<T>(
             Ok(_) => "valid",
             // It went between the two looks.
             Err(error) if error.is_missing() => continue,
-            Err(error) => verdict(error),
+            Err(error) => error.verdict(),
         };
         let mut file = json!({"file": name, "session": session, "verdict": verdict});
         match read {

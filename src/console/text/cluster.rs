@@ -5,6 +5,7 @@ use std::ops::Range;
 use ratatui::buffer::CellWidth;
 use unicode_segmentation::UnicodeSegmentation;
 
+pub(crate) use crate::contract::text::attaches as is_mark;
 use crate::contract::text::is_unsafe_to_show;
 
 /// Stands for whatever was left out. One for a whole run, so that hidden text stays short.
@@ -207,13 +208,6 @@ fn picture(code: u32) -> char {
 
 fn is_one(text: &str) -> bool {
     text.graphemes(true).nth(1).is_none()
-}
-
-/// Whether `character` attaches to what stands before it.
-pub(crate) fn is_mark(character: char) -> bool {
-    let mut text = String::from("a");
-    text.push(character);
-    is_one(&text)
 }
 
 /// Whether `character` attaches to what follows it: at an end, it would take in the marker, the

@@ -5,7 +5,7 @@ use std::time::Duration;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 
-use super::{ask, detail, diagnostics, help, roster};
+use super::{ask, detail, diagnostics, help, peers, roster};
 use crate::console::age::Ages;
 use crate::console::app::{App, Confirm, Layer};
 use crate::console::intent::Intent;
@@ -191,6 +191,11 @@ fn banners(app: &App, now: Now, ages: &mut Ages) -> Vec<(Visible, Role)> {
     if let Some(why) = model.records_problem() {
         out.push((format!("The lead records can't be read: {why}. See headman doctor."), Role::Alarm));
     }
+    if let Some(surroundings) = model.surroundings().filter(|it| !it.banners().is_empty()) {
+        let key = key(Intent::Diagnostics);
+        let told = surroundings.banners();
+        out.extend(told.into_iter().map(|it| (format!("{it}: {key} says more."), Role::Warning)));
+    }
     if model.standing().lease().is_some() && !model.registration().can_write_up() {
         let told = model.registration().to_string();
         out.push((format!("L{}.", told.strip_prefix('l').unwrap_or(&told)), Role::Notice));
@@ -217,6 +222,7 @@ fn views(app: &App, now: Now, body: Rect, pen: &mut Pen<'_>, ages: &mut Ages) ->
         }
         Some(Layer::Help(state)) => help::draw(state, &app.settings.keymap, body, pen),
         Some(Layer::Diagnostics(state)) => diagnostics::draw(state, app, now, body, pen),
+        Some(Layer::Peers(state)) => peers::draw::draw(state, &app.model, now, body, pen, ages),
         None => home(app, now, body, &reply_key, pen, ages),
     }
     None
@@ -230,7 +236,7 @@ fn home(app: &App, now: Now, body: Rect, reply_key: &str, pen: &mut Pen<'_>, age
     let state = &app.roster;
     let lead = state.selected().and_then(|session| app.model.lead(session));
     let leads_focused = state.pane == Pane::Leads;
-    let (list, beside) = split(body, app);
+    let (list, beside) = split(body, state.rows().len(), state.detail_open);
     if let Some(list) = list {
         roster::draw::draw(state, &app.model, now, list, leads_focused, pen, ages);
     }
@@ -243,8 +249,9 @@ fn home(app: &App, now: Now, body: Rect, reply_key: &str, pen: &mut Pen<'_>, age
     }
 }
 
-/// Where list and detail stand.
-fn split(body: Rect, app: &App) -> (Option<Rect>, Option<Rect>) {
+/// Where a list of `rows` and the detail of what is selected in it stand. Where there is room for one
+/// only, `detail_open` says for which.
+pub(super) fn split(body: Rect, rows: usize, detail_open: bool) -> (Option<Rect>, Option<Rect>) {
     if body.width >= SIDE_BY_SIDE {
         let width = (body.width * 9 / 20).clamp(38, 72);
         return (
@@ -253,14 +260,14 @@ fn split(body: Rect, app: &App) -> (Option<Rect>, Option<Rect>) {
         );
     }
     if body.width >= STACKED && body.height >= 12 {
-        let wanted = app.roster.rows().len() as u16 + 2;
+        let wanted = u16::try_from(rows + 2).unwrap_or(u16::MAX);
         let height = wanted.clamp(5, body.height / 2);
         return (
             Some(Rect { height, ..body }),
             Some(Rect { y: body.y + height, height: body.height - height, ..body }),
         );
     }
-    if app.roster.detail_open { (None, Some(body)) } else { (Some(body), None) }
+    if detail_open { (None, Some(body)) } else { (Some(body), None) }
 }
 
 /// What stands in place of an empty list.

@@ -6,6 +6,7 @@ pub mod diagnostics;
 pub mod frame;
 pub mod help;
 pub mod list;
+pub mod peers;
 pub mod roster;
 
 use super::theme::Mark;

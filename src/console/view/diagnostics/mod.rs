@@ -91,6 +91,15 @@ pub fn findings(app: &App, now: Now) -> Vec<(Gravity, String)> {
     if let Some(why) = model.records_problem() {
         out.push((Gravity::Warning, format!("The lead records can't be read: {why}.")));
     }
+    if let Some(surroundings) = model.surroundings() {
+        for elsewhere in &surroundings.elsewhere {
+            out.push((Gravity::Warning, format!("{}.", elsewhere.sentence(&surroundings.socket))));
+        }
+        for newer in &surroundings.newer {
+            let gravity = if newer.records > 0 { Gravity::Warning } else { Gravity::Note };
+            out.push((gravity, format!("{}.", newer.sentence())));
+        }
+    }
     if let Some(inventory) = model.inventory() {
         if inventory.other_agents > 0 {
             out.push((
