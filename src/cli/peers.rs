@@ -67,8 +67,8 @@ fn to_json(peer: &Peer) -> Value {
             Err(error) => json!({"error": error.verdict(), "message": error.to_string()}),
         },
     });
-    if let Err(error) = &peer.presence {
-        object["message"] = error.to_string().into();
+    if let Some(why) = peer.absence() {
+        object["message"] = why.into();
     }
     object
 }
@@ -119,8 +119,8 @@ fn plain(peers: &[Peer], now: Duration) -> String {
             let _ = write!(out, "  pane {}", record.pane.escaped());
         }
         let _ = writeln!(out, "  {session}");
-        if let Err(error) = &peer.presence {
-            let _ = writeln!(out, "    not present: {error}");
+        if let Some(why) = peer.absence() {
+            let _ = writeln!(out, "    {why}");
         }
         let Ok(queue) = &peer.queue else { continue };
         for message in &queue.messages {

@@ -42,8 +42,9 @@ impl<'a> Pen<'a> {
             return x;
         }
         let room = usize::from(end.min(self.buffer.area.right()) - x);
-        let shown = if self.theme.ascii_text() { text.to_ascii() } else { text.clone() };
-        let shown = shown.truncate_end(room);
+        // Cut first: the ellipsis is no ASCII either.
+        let shown = text.truncate_end(room);
+        let shown = if self.theme.ascii_text() { shown.to_ascii() } else { shown };
         let mut style = self.theme.style(role);
         // The row's own background shows through: selection is a background.
         style.bg = style.bg.filter(|_| role == Role::Selection || role == Role::SelectionUnfocused);

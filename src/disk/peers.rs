@@ -42,6 +42,17 @@ pub struct Queue {
     pub messages: Vec<Message>,
 }
 
+impl Peer {
+    /// Why its presence does not count, if it doesn't; safe to print.
+    pub fn absence(&self) -> Option<String> {
+        match &self.presence {
+            Ok(()) => None,
+            Err(error) if error.is_missing() => Some("it has no presence record".to_owned()),
+            Err(error) => Some(error.to_string()),
+        }
+    }
+}
+
 impl Queue {
     fn is_empty(&self) -> bool {
         self.waiting == 0 && self.unusable == 0

@@ -52,8 +52,7 @@ impl Elsewhere {
     /// Who is there and what to do; `ours` is how we spell the socket. Safe to print.
     pub fn sentence(&self, ours: &Untrusted) -> String {
         let (leads, one) = leads(self.sessions.len());
-        let (spell, have) =
-            if one { ("spells", "has its record") } else { ("spell", "have their records") };
+        let (spell, have) = if one { ("spells", "has its record") } else { ("spell", "have their records") };
         let mut named: Vec<String> =
             self.sessions.iter().take(NAMED).map(|session| session.escaped().to_string()).collect();
         if self.sessions.len() > NAMED {

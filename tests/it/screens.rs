@@ -24,13 +24,13 @@ use ratatui::backend::TestBackend;
 
 const LEASE: &str = "11111111-2222-4333-8444-555555555555";
 /// 09:12 of some day.
-const START: u64 = 1_796_029_920_000;
+pub(crate) const START: u64 = 1_796_029_920_000;
 
 fn uuid(last: u32) -> Uuid {
     Uuid::parse(&format!("00000000-0000-4000-8000-{last:012}")).unwrap()
 }
 
-fn at(seconds: u64) -> Now {
+pub(crate) fn at(seconds: u64) -> Now {
     Now { wall: Timestamp::from_millis(START + seconds * 1000), mono: Duration::from_secs(1000 + seconds) }
 }
 
@@ -107,7 +107,7 @@ fn records(leads: &[Lead]) -> Vec<(String, LeadRead)> {
     leads.iter().enumerate().map(record).collect()
 }
 
-fn session(name: &str) -> SessionId {
+pub(crate) fn session(name: &str) -> SessionId {
     SessionId::new(name).unwrap()
 }
 
@@ -123,16 +123,16 @@ fn empty(theme: Theme) -> App {
     App::new(model, settings, [])
 }
 
-fn theme() -> Theme {
+pub(crate) fn theme() -> Theme {
     Theme::load(None, GlyphChoice::Unicode, |_| None).unwrap()
 }
 
 /// A Chief with five leads; the asks wait for 4 minutes and for 40 seconds.
-fn app() -> App {
+pub(crate) fn app() -> App {
     app_in(theme())
 }
 
-fn app_in(theme: Theme) -> App {
+pub(crate) fn app_in(theme: Theme) -> App {
     let mut app = empty(theme);
     app.facts(
         vec![
@@ -161,7 +161,7 @@ fn app_in(theme: Theme) -> App {
     app
 }
 
-fn press(app: &mut App, keys: &str, now: Now) {
+pub(crate) fn press(app: &mut App, keys: &str, now: Now) {
     for key in keys.chars() {
         let code = match key {
             '\n' => KeyCode::Enter,
@@ -175,7 +175,7 @@ fn press(app: &mut App, keys: &str, now: Now) {
     }
 }
 
-fn shown(app: &App, width: u16, height: u16, now: Now) -> String {
+pub(crate) fn shown(app: &App, width: u16, height: u16, now: Now) -> String {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
     terminal
         .draw(|frame| {

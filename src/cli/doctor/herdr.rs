@@ -113,8 +113,7 @@ pub(super) fn other_spellings(
     let mut runtimes = Vec::new();
     let env = |name: &str| environment.var(name);
     let shown = surroundings::sessions(&inventory);
-    for elsewhere in
-        surroundings::elsewhere(patient.agent_dir, &patient.runtime, patient.socket, &shown, env)
+    for elsewhere in surroundings::elsewhere(patient.agent_dir, &patient.runtime, patient.socket, &shown, env)
     {
         section.say(Level::Bad, elsewhere.sentence(&patient.socket.text()));
         let sessions = elsewhere.sessions.iter().map(|it| it.as_untrusted().to_str_lossy());

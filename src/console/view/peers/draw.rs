@@ -83,7 +83,7 @@ fn draw_list(
     pen: &mut Pen<'_>,
     ages: &mut Ages,
 ) {
-    let inside = pen.pane(area, &text::line("Peers"), !state.in_detail);
+    let inside = pen.pane(area, &text::line("Peers (read only)"), !state.in_detail);
     let mut rows = Vec::new();
     let mut cursor = 0;
     for (at, peer) in peers.iter().enumerate() {
@@ -107,10 +107,7 @@ fn draw_list(
             }
             Row::Peer(peer) => {
                 if at == cursor {
-                    pen.fill(
-                        line,
-                        if state.in_detail { Role::SelectionUnfocused } else { Role::Selection },
-                    );
+                    pen.fill(line, if state.in_detail { Role::SelectionUnfocused } else { Role::Selection });
                     pen.say(line.x, y, line.right(), pen.glyphs().cursor, Role::Key);
                 }
                 draw_peer(peers[*peer], &names[*peer], now, line, pen, ages);
@@ -162,19 +159,12 @@ fn age(at: Timestamp, now: Now) -> Duration {
     Duration::from_millis(now.wall.as_millis().saturating_sub(at.as_millis()))
 }
 
-fn detail(
-    peer: &Peer,
-    peers: &[&Peer],
-    now: Now,
-    room: usize,
-    pen: &Pen<'_>,
-    ages: &mut Ages,
-) -> Vec<Line> {
+fn detail(peer: &Peer, peers: &[&Peer], now: Now, room: usize, pen: &Pen<'_>, ages: &mut Ages) -> Vec<Line> {
     let mut lines = Vec::new();
     let (glyph, role) = sign(peer, pen);
-    let presence = match &peer.presence {
-        Ok(()) => text::line(format_args!("{glyph} present")),
-        Err(why) => text::line(format_args!("{glyph} not present: {why}")),
+    let presence = match peer.absence() {
+        None => text::line(format_args!("{glyph} present")),
+        Some(why) => text::line(format_args!("{glyph} not present: {why}")),
     };
     let role = if peer.presence.is_ok() { role } else { Role::Warning };
     lines.extend(presence.wrap(room).into_iter().map(|line| Line::plain(line, role)));
@@ -280,18 +270,12 @@ fn nothing(model: &Model, area: Rect, pen: &mut Pen<'_>) {
             .to_vec(),
             Role::Text,
         ),
-        Some(Err(why)) => {
-            (vec![format!("The peers can't be read: {why}. See headman doctor.")], Role::Alarm)
-        }
+        Some(Err(why)) => (vec![format!("The peers can't be read: {why}. See headman doctor.")], Role::Alarm),
     };
     let mut y = inside.y + 1;
     for word in words {
         let room = usize::from(inside.width.saturating_sub(4));
-        let mut wrapped = text::line(&word).wrap(room);
-        if wrapped.is_empty() {
-            wrapped.push(Visible::default());
-        }
-        for line in wrapped {
+        for line in text::line(&word).wrap(room) {
             if y < inside.bottom() {
                 pen.put(inside.x + 2, y, inside.right(), &line, role);
             }
