@@ -210,6 +210,56 @@ fn a_draft_outlives_a_crash() {
 }
 
 #[test]
+fn the_peers_are_those_of_the_herd() {
+    use headman::contract::{Kind, Message, SessionId, Timestamp, Uuid};
+    use headman::disk::peers::Peer;
+    use headman::disk::{AgentDir, inbox};
+
+    let home = home();
+    let served = Served::start(home.path(), &["--speed", "0"]);
+    let agent_dir = served.environment.iter().find(|(name, _)| name == "PI_CODING_AGENT_DIR").unwrap();
+    let agent_dir = AgentDir::resolve(Some(agent_dir.1.as_ref()), home.path());
+    let runtime = agent_dir.runtime("".as_ref());
+    let mut peers = Vec::new();
+    crate::cli_support::until("seven peers", || {
+        peers = headman::source::peers::look(&runtime).unwrap();
+        // What each works on, which decides its place, is written a moment after it is present.
+        let is_whole = |peer: &&Peer| peer.record.as_ref().is_some_and(|it| it.branch.is_some());
+        peers.iter().filter(|peer| peer.presence.is_ok()).filter(is_whole).count() == 7
+    });
+    let [to, from] = [0, 1].map(|at: usize| peers[at].session.clone().unwrap());
+
+    let mut console = Harness::start_in(headman(home.path(), &[], &served.environment), 120, 40);
+    console.wait_for("the herd", |it| it.shows("7 leads"));
+    let present = |it: &Harness| {
+        let rows = lines(it);
+        let heading = rows.iter().position(|row| row.contains("PRESENT"));
+        heading.is_some_and(|at| (1..=7).all(|more| rows[at + more].contains('\u{25cf}')))
+    };
+    press(&mut console, "v", "seven peers", |it| {
+        present(it) && !it.shows("NOT PRESENT") && it.shows("None waits.")
+    });
+    let message = Message {
+        id: Uuid::random(),
+        lease: Uuid::random(),
+        kind: Kind::PeerMessage,
+        from: from.clone(),
+        to: SessionId::new(to.as_untrusted().clone()).unwrap(),
+        lead: from,
+        ask: None,
+        text: "Mind the migration.".into(),
+        created_at: Timestamp::from_millis(1),
+    };
+    inbox::publish(home.path(), &runtime.peer_inbox(&to), &message).unwrap();
+    console.wait_for("what is queued", |it| it.shows("1 queued") && it.shows("Mind the migration."));
+    inbox::remove(&runtime.peer_inbox(&to), message.id).unwrap();
+    console.wait_for("it gone", |it| !it.shows("1 queued") && it.shows("None waits."));
+    press(&mut console, "q", "the roster", |it| it.shows("Leads"));
+    press(&mut console, "q", "anything", |_| true);
+    assert!(console.finish().success());
+}
+
+#[test]
 fn signals_release_lease_and_terminal() {
     let home = home();
     let served = Served::start(home.path(), &["--speed", "0"]);
