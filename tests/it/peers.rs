@@ -292,7 +292,7 @@ async fn the_source_looks_only_while_the_screen_is_open() {
     let sent = message("a", "b", "hello", 1);
     inbox::publish(dir.path(), &runtime.peer_inbox(&sent.to), &sent).unwrap();
     let peers = next("the message").await.unwrap();
-    assert_eq!(peers[0].queue.as_ref().unwrap().messages, [sent.clone()]);
+    assert_eq!(peers[0].queue.as_ref().unwrap().messages, std::slice::from_ref(&sent));
     // Closed and opened again: at once, and only what changed.
     open.send_replace(false);
     inbox::remove(&runtime.peer_inbox(&sent.to), sent.id).unwrap();
