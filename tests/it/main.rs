@@ -3,6 +3,7 @@
 // Helpers of tests are tests, which the lints' own exceptions for tests don't see.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
+mod catalog;
 mod chief_service;
 mod cli;
 mod cli_check;
@@ -11,6 +12,7 @@ mod cli_herd;
 mod cli_support;
 mod demo_console;
 mod demo_world;
+mod differences;
 mod golden;
 mod golden_records;
 mod golden_trees;

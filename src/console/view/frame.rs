@@ -246,7 +246,7 @@ fn home(app: &App, now: Now, body: Rect, reply_key: &str, pen: &mut Pen<'_>, age
 /// Where list and detail stand.
 fn split(body: Rect, app: &App) -> (Option<Rect>, Option<Rect>) {
     if body.width >= SIDE_BY_SIDE {
-        let width = (body.width * 2 / 5).clamp(36, 64);
+        let width = (body.width * 9 / 20).clamp(38, 72);
         return (
             Some(Rect { width, ..body }),
             Some(Rect { x: body.x + width, width: body.width - width, ..body }),

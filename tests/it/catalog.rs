@@ -1,0 +1,37 @@
+//! The catalogue names every case.
+
+use std::path::Path;
+
+#[test]
+fn every_test_stands_in_the_catalogue() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+    let catalogue = std::fs::read_to_string(root.join("CATALOG.md")).unwrap();
+    let mut missing = Vec::new();
+    let mut found = 0;
+    for entry in std::fs::read_dir(root.join("it")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|extension| extension != "rs") {
+            continue;
+        }
+        let module = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        let source = std::fs::read_to_string(&path).unwrap();
+        let mut is_test = false;
+        for line in source.lines() {
+            let line = line.trim_start();
+            if line.starts_with("#[test]") || line.starts_with("#[tokio::test") {
+                is_test = true;
+            } else if let Some(rest) = line.strip_prefix("async fn ").or(line.strip_prefix("fn "))
+                && std::mem::take(&mut is_test)
+            {
+                let name = rest.split(['(', '<']).next().unwrap();
+                let case = format!("{module}::{name}");
+                found += 1;
+                if !catalogue.contains(&format!("`{case}`")) {
+                    missing.push(case);
+                }
+            }
+        }
+    }
+    assert!(found > 150, "only {found} tests found");
+    assert_eq!(missing, [""; 0], "not in tests/CATALOG.md");
+}
