@@ -42,6 +42,7 @@ pub fn run(places: Places, socket: Located, config: Config, go_on: GoOn) -> Resu
         pane,
         keys: config.keys,
         theme,
+        guided: std::env::var_os("HEADMAN_DEMO").is_some(),
     };
     match run::run(options) {
         Ok(Ended::Quit) => Ok(Exit::Done),
@@ -82,6 +83,12 @@ fn failure(error: RunError) -> Failure {
             "state",
             format!("{what}: {error}"),
             "See `headman doctor`, or give another --state-dir",
+        ),
+        RunError::Unsaved(_) => Failure::new(
+            Exit::Unavailable,
+            "draft",
+            format!("the console ended, and {error}"),
+            "Free some space, or give another --state-dir",
         ),
         RunError::Io(error) => {
             Failure::new(Exit::Unavailable, "system", format!("{what}: {error}"), "Try again")

@@ -188,13 +188,13 @@ async fn send(
             None => format!("session {} is no lead that Herdr shows", lead.escaped()),
         })
     })?;
-    match &found.pending_ask {
-        Some(pending) if pending.ask == ask => {}
+    let question = match &found.pending_ask {
+        Some(pending) if pending.ask == ask => pending.question.clone(),
         Some(pending) => {
             return Err(not_found(format!("that lead asks something else now, {}", pending.ask)));
         }
         None => return Err(not_found("that ask is not pending; it was answered or withdrawn".to_owned())),
-    }
+    };
     let instance = found.instance;
     let bytes = staff::reply_bytes(office.session(), &lead, ask, &text.to_str_lossy());
     if bytes > message::MAX_BYTES {
@@ -223,7 +223,7 @@ async fn send(
         queue,
     ));
     let mut desk = Desk { requests, receiver: &mut receiver, signals, lease: None, sent: None };
-    let result = desk.exchange(Reply { lead, instance, ask, lease: ask, text }, wait).await;
+    let result = desk.exchange(Reply { lead, instance, ask, question, lease: ask, text }, wait).await;
     // Resuming as Chief at the next start is for those who were Chief before.
     if identity.role == Role::Lead && desk.lease.is_some() {
         desk.ask(|ticket| Request::Leave { ticket }, 3).await.ok();

@@ -348,6 +348,17 @@ impl Keymap {
         binding.map(|binding| binding.sequences.iter().map(|keys| show(keys)).collect()).unwrap_or_default()
     }
 
+    /// The first key of `intent`, to name it; empty when it has none.
+    pub fn key_of(&self, intent: Intent) -> String {
+        self.keys_of(intent).into_iter().next().unwrap_or_default()
+    }
+
+    /// Whether `intent` can be asked for in `context`.
+    pub fn reaches(&self, intent: Intent, context: Context) -> bool {
+        let mut bindings = self.bindings.iter().filter(|binding| binding.action.intent == intent);
+        bindings.any(|binding| context.is_in(binding.action.scope) && !binding.sequences.is_empty())
+    }
+
     /// The footer of a context: first key and label, the most useful first.
     pub fn footer(&self, context: Context) -> Vec<(String, &'static str)> {
         self.bindings

@@ -8,7 +8,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 use tokio::process::Child;
@@ -24,11 +24,15 @@ use super::random::Random;
 use super::server::{Checkout, Created, Server};
 use super::session::{self, now};
 use super::stage::{self, Stage};
+use crate::chief::staff::Office;
 use crate::chief::state_dir::{Identity, StateDir, StateError};
+use crate::contract::SessionId;
 use crate::contract::role::Role;
 use crate::disk::durable::shown;
 use crate::disk::records::{self, Holding};
 use crate::disk::{AgentDir, Runtime};
+use crate::herd::Lead;
+use crate::herdr::Client;
 
 /// How many leads there can be.
 pub const MAX_LEADS: usize = 400;
@@ -38,6 +42,10 @@ pub const LEADS: usize = cast::WRITTEN;
 const OWN_PROCESS: usize = 32;
 /// How often it is looked who is Chief on the console's pane.
 const LOOK: Duration = Duration::from_millis(150);
+/// How long whoever comes waits for the herd, at most; a lead that can't start would hold him up.
+const STANDS_WITHIN: Duration = Duration::from_secs(5);
+/// How often it is looked whether it stands.
+const STANDS_POLL: Duration = Duration::from_millis(15);
 /// How long the console may take to end once it was asked to.
 const CONSOLE_ENDS: Duration = Duration::from_secs(5);
 /// How long a lead stays away after it died, at speed 1.
@@ -258,7 +266,31 @@ impl World {
         let mut all = self.server.environment(&self.console.pane);
         all.push(("PI_CODING_AGENT_DIR", text(self.agent_dir.path())));
         all.push(("HEADMAN_STATE_DIR", text(&self.state_dir)));
+        all.push(("HEADMAN_DEMO", "1".to_owned()));
         all
+    }
+
+    /// Waits, for a bounded time, until the whole herd stands: every lead is listed and has its
+    /// record, and where nothing moves, the asks stand. Whoever comes then finds what is promised.
+    async fn stand(&self, options: &Options) {
+        let Some(nobody) = SessionId::new("nobody") else { return };
+        let herdr = Client::new(self.home.socket());
+        let runtime = self.agent_dir.runtime(self.home.socket().as_os_str());
+        let office = Arc::new(Office::new(self.agent_dir.clone(), runtime, nobody, Instant::now()));
+        let until = Instant::now() + STANDS_WITHIN;
+        while Instant::now() < until && self.stage.trouble.borrow().is_empty() {
+            if let Ok(snapshot) = herdr.snapshot().await {
+                let office = Arc::clone(&office);
+                let roster = tokio::task::spawn_blocking(move || office.roster(&snapshot)).await;
+                if let Ok(Ok(roster)) = roster
+                    && roster.leads.len() == options.leads
+                    && (options.speed > 0.0 || roster.leads.iter().any(Lead::needs_you))
+                {
+                    return;
+                }
+            }
+            tokio::time::sleep(STANDS_POLL).await;
+        }
     }
 
     /// Ends the herd: the leads withdraw or are killed, the directory is removed.
@@ -319,6 +351,14 @@ impl World {
 pub async fn run(options: Options) -> Result<u8, DemoError> {
     let mut signals = Signals::new().map_err(|why| DemoError::System("wait for signals", why))?;
     let world = World::start(&options).await?;
+    tokio::select! {
+        () = world.stand(&options) => {}
+        signal = signals.next() => {
+            world.end().await;
+            let code = u8::try_from(128 + signal.as_raw()).unwrap_or(128);
+            return Ok(if options.serve { 0 } else { code });
+        }
+    }
     let ended = if options.serve {
         world.serve(&mut signals).await
     } else {

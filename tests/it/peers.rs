@@ -399,9 +399,10 @@ fn it_opens_and_closes_and_asks_to_be_looked_at_only_then() {
     let mut app = opened(some_peers());
     assert!(app.shows_peers());
     press(&mut app, "v", at(1));
-    assert_eq!(app.layers.len(), 1, "it is open already");
-    press(&mut app, "?", at(1));
+    assert!(!app.shows_peers(), "the same key closes it");
+    press(&mut app, "v?v", at(1));
     assert!(app.shows_peers(), "it is still there below the help");
+    assert_eq!(app.layers.len(), 2, "and once only");
     press(&mut app, "\u{1b}q", at(1));
     assert!(!app.shows_peers());
     assert!(app.take_effects().iter().all(|it| !matches!(it, Effect::Quit)));

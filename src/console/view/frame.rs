@@ -19,6 +19,8 @@ use crate::model::HerdrState;
 
 /// Below this nothing but one line is drawn.
 const SMALLEST: (u16, u16) = (20, 6);
+/// Below this height only alarms stand above the list.
+const LOW: u16 = 10;
 /// From this width on the detail stands beside the list.
 const SIDE_BY_SIDE: u16 = 80;
 /// From this width on it stands below.
@@ -37,7 +39,7 @@ pub fn draw(app: &App, now: Now, frame: &mut Frame<'_>) -> Option<Duration> {
                 area.x,
                 area.y,
                 area.right(),
-                &text::line(format_args!("{asks} asks; enlarge")),
+                &text::line(format_args!("{}: enlarge", counted(asks, "ask"))),
                 Role::Text,
             );
             None
@@ -48,6 +50,9 @@ pub fn draw(app: &App, now: Now, frame: &mut Frame<'_>) -> Option<Duration> {
             let room = usize::from(area.width).saturating_sub(2);
             let mut shown = 0;
             for (banner, role) in banners(app, now, &mut ages) {
+                if area.height < LOW && role != Role::Alarm {
+                    continue;
+                }
                 for line in banner.wrap(room) {
                     if shown < most {
                         let at = row(area, 1 + shown as u16);
@@ -57,7 +62,15 @@ pub fn draw(app: &App, now: Now, frame: &mut Frame<'_>) -> Option<Duration> {
                 }
             }
             let top = 1 + shown as u16;
-            let body = Rect { y: area.y + top, height: area.height - top - 1, ..area };
+            let mut bottom = 1;
+            if let Some(hint) = app.hint()
+                && area.height >= LOW
+            {
+                bottom = 2;
+                let at = row(area, area.height - bottom);
+                pen.put(at.x + 1, at.y, at.right(), &text::line(&hint), Role::Notice);
+            }
+            let body = Rect { y: area.y + top, height: area.height - top - bottom, ..area };
             let cursor = views(app, now, body, &mut pen, &mut ages);
             footer(app, row(area, area.height - 1), &mut pen);
             cursor
@@ -79,13 +92,16 @@ fn header(app: &App, now: Now, line: Rect, pen: &mut Pen<'_>, ages: &mut Ages) {
     let glyphs = pen.glyphs();
     let separator = text::line(format_args!(" {} ", glyphs.separator));
     let help_key = app.settings.keymap.keys_of(Intent::Help).into_iter().next();
-    let help = help_key.map(|key| text::line(format_args!("{key} help "))).unwrap_or_default();
+    let help = help_key.map(|key| text::line(format_args!(" {key} help "))).unwrap_or_default();
     let end = line.right().saturating_sub(help.width() as u16);
     pen.put(end, line.y, line.right(), &help, Role::Key);
 
     let (standing, standing_role) = match app.model.standing() {
         Standing::Starting => (text::line("starting"), Role::Muted),
         Standing::Observer { .. } => (text::line(format_args!("{} observer", glyphs.off)), Role::Notice),
+        Standing::Chief { .. } if line.width < STACKED => {
+            (text::line(format_args!("{} chief", glyphs.on)), Role::Good)
+        }
         Standing::Chief { since, .. } => (
             text::line(format_args!("{} chief since {}", glyphs.on, (app.settings.clock)(*since))),
             Role::Good,
@@ -115,13 +131,24 @@ fn header(app: &App, now: Now, line: Rect, pen: &mut Pen<'_>, ages: &mut Ages) {
         let asks = if asking.len() == 1 { "ask" } else { "asks" };
         parts.push((text::line(format_args!("{} {asks} (oldest {age})", asking.len())), Role::NeedsYou));
     }
-    // What matters least goes first when the line is too short.
-    for droppable in [1, 0] {
-        let width: usize = parts.iter().map(|(part, _)| part.width() + 3).sum();
-        if width > usize::from(end.saturating_sub(line.x)) && parts.len() > 3 {
-            parts.remove(droppable);
+    // What matters least goes first when the line is too short; the asks stay longest.
+    let mut order = vec![1, 0, 4];
+    if matches!(app.model.herdr(), HerdrState::Up) {
+        order.insert(2, 3);
+    }
+    let mut dropped: Vec<usize> = Vec::new();
+    for droppable in order {
+        let kept = parts.iter().enumerate().filter(|(at, _)| !dropped.contains(at));
+        let width: usize = kept.map(|(_, (part, _))| part.width() + 3).sum();
+        if width > usize::from(end.saturating_sub(line.x)) {
+            dropped.push(droppable);
         }
     }
+    let mut at = 0;
+    parts.retain(|_| {
+        at += 1;
+        !dropped.contains(&(at - 1))
+    });
     let mut x = line.x + 1;
     for (at, (part, role)) in parts.iter().enumerate() {
         if at > 0 {
@@ -134,7 +161,7 @@ fn header(app: &App, now: Now, line: Rect, pen: &mut Pen<'_>, ages: &mut Ages) {
 /// What is not as it should be, the gravest first, with the next step.
 fn banners(app: &App, now: Now, ages: &mut Ages) -> Vec<(Visible, Role)> {
     let model = &app.model;
-    let key = |intent: Intent| app.settings.keymap.keys_of(intent).into_iter().next().unwrap_or_default();
+    let key = |intent: Intent| app.settings.keymap.key_of(intent);
     let chief_key = key(Intent::ToggleChief);
     let mut out: Vec<(String, Role)> = Vec::new();
     match model.standing() {
@@ -201,7 +228,10 @@ fn banners(app: &App, now: Now, ages: &mut Ages) -> Vec<(Visible, Role)> {
         out.push((format!("L{}.", told.strip_prefix('l').unwrap_or(&told)), Role::Notice));
     }
     if let Watching::Polling(why) = model.watching() {
-        out.push((format!("Polling once a second, the system tells no changes: {why}."), Role::Notice));
+        out.push((
+            format!("Reading the records once a second, since file notifications fail: {why}."),
+            Role::Notice,
+        ));
     }
     let warnings = model.roster().left_out.iter().filter(|left| !left.reason.is_expected()).count();
     if warnings > 0 && model.is_complete() {
@@ -209,12 +239,18 @@ fn banners(app: &App, now: Now, ages: &mut Ages) -> Vec<(Visible, Role)> {
         let what = if warnings == 1 { "thing is" } else { "things are" };
         out.push((format!("{warnings} {what} left out of the list: {key} says why."), Role::Notice));
     }
+    // The gravest first, as they stand among equals.
+    out.sort_by_key(|(_, role)| match role {
+        Role::Alarm => 0,
+        Role::Warning => 1,
+        _ => 2,
+    });
     out.into_iter().map(|(text, role)| (text::line(&text), role)).collect()
 }
 
 /// Draws what is open; gives the cursor's place where one is shown.
 fn views(app: &App, now: Now, body: Rect, pen: &mut Pen<'_>, ages: &mut Ages) -> Option<(u16, u16)> {
-    let reply_key = app.settings.keymap.keys_of(Intent::Reply).into_iter().next().unwrap_or_default();
+    let reply_key = app.settings.keymap.key_of(Intent::Reply);
     match app.layers.last() {
         Some(Layer::Ask(state)) => {
             return ask::draw::draw(state, &app.model, now, &app.settings.keymap, body, pen, ages)
@@ -241,7 +277,19 @@ fn home(app: &App, now: Now, body: Rect, reply_key: &str, pen: &mut Pen<'_>, age
         roster::draw::draw(state, &app.model, now, list, leads_focused, pen, ages);
     }
     if let Some(beside) = beside {
-        detail::draw(lead, &state.detail, &app.model, now, reply_key, beside, !leads_focused, pen, ages);
+        let has_draft = lead.is_some_and(|lead| app.has_draft(lead));
+        detail::draw(
+            lead,
+            &state.detail,
+            &app.model,
+            now,
+            reply_key,
+            has_draft,
+            beside,
+            !leads_focused,
+            pen,
+            ages,
+        );
     }
     if matches!(app.model.herdr(), HerdrState::Down { .. }) {
         // The last picture, and visibly so.
@@ -311,11 +359,14 @@ fn footer(app: &App, line: Rect, pen: &mut Pen<'_>) {
     if let Some(confirm) = &app.confirm {
         let asks = app.model.roster().leads.iter().filter(|lead| lead.needs_you()).count();
         let queued = app.model.queued();
-        let key = |intent: Intent| app.settings.keymap.keys_of(intent).into_iter().next().unwrap_or_default();
+        let key = |intent: Intent| app.settings.keymap.key_of(intent);
         let keys = format!("{} / {}", key(Intent::Yes), key(Intent::No));
         let asks = counted(asks, "open ask");
         let queued = counted(queued, "queued message");
         let question = match confirm {
+            Confirm::Leave if app.model.queued() == 0 => {
+                format!("Leave Chief mode? {asks} stay pending. {keys}")
+            }
             Confirm::Leave => {
                 format!("Leave Chief mode? {asks}, {queued}: leads discard what is queued. {keys}")
             }
@@ -330,14 +381,14 @@ fn footer(app: &App, line: Rect, pen: &mut Pen<'_>) {
     }
     let mut x = line.x + 1;
     if let Some(keys) = app.sequence.shown() {
-        x = pen.put(x, line.y, line.right(), &text::line(format_args!("{keys} ")), Role::Notice);
+        x = pen.put(x, line.y, line.right(), &text::line(format_args!("{keys} \u{2026}   ")), Role::Notice);
     }
     for (key, label) in app.settings.keymap.footer(app.context()) {
         let key = text::line(&key);
         let label = text::line(format_args!(" {label}  "));
         let width = (key.width() + label.width()) as u16;
         if x + width > line.right() + 2 {
-            break;
+            continue;
         }
         x = pen.put(x, line.y, line.right(), &key, Role::Key);
         x = pen.put(x, line.y, line.right(), &label, Role::Muted);
