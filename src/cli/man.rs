@@ -49,7 +49,8 @@ pub fn page(command: Command) -> std::io::Result<Vec<u8>> {
         roff.text([roman(verb.get_about().map(ToString::to_string).unwrap_or_default())]);
         arguments(&mut roff, verb.get_arguments().filter(|it| !it.is_global_set()));
     }
-    roff.control("SH", ["OPTIONS OF EVERY VERB"]);
+    roff.control("SH", ["OPTIONS"]);
+    roff.text([roman("With every verb:")]);
     arguments(&mut roff, command.get_arguments());
     roff.control("SH", ["EXIT STATUS"]);
     list(&mut roff, MEANINGS.map(|(code, meaning)| (code.to_string(), meaning)));
