@@ -186,7 +186,7 @@ fn a_wrong_configuration_is_told_with_file_line_and_key() {
     assert_eq!(ran.code, 2);
     assert_eq!(ran.json()["error"]["code"], "configuration");
     let lines: Vec<&str> = ran.stderr.lines().collect();
-    let keys = ["keys.frob: ", "keys.reply: ", "keys.send: ", "theme: "];
+    let keys = ["keys.frob: ", "keys.send: ", "keys.reply: ", "theme: "];
     assert_eq!(lines.len(), keys.len(), "{}", ran.stderr);
     for (line, key) in lines.iter().zip(keys) {
         let begins = format!("headman: can't use the configuration: {named}: {key}");
