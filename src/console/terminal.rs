@@ -394,7 +394,8 @@ mod tests {
 
     #[test]
     fn without_a_terminal_the_error_says_what_to_use() {
-        let error = TerminalError::NotATerminal { which: "standard output" }.to_string();
-        assert!(error.contains("`headman list`") && error.contains("`--plain`"), "{error}");
+        let error = TerminalError::NotATerminal { which: "standard output" };
+        assert_eq!(error.to_string(), "the console needs a terminal, and standard output is none");
+        assert!(error.hint().contains("`headman list`") && error.hint().contains("--plain"));
     }
 }
