@@ -60,24 +60,17 @@ pub fn run(places: Places, socket: Located, config: Config, go_on: GoOn) -> Resu
 fn failure(error: RunError) -> Failure {
     let what = "can't run the console";
     match error {
-        RunError::Terminal(error @ TerminalError::NotATerminal { .. }) => Failure::new(
-            Exit::Usage,
-            "no_terminal",
-            format!("{what}: {error}"),
-            "Use `headman list`, or --plain",
-        ),
-        RunError::Terminal(error) => Failure::new(
-            Exit::Unavailable,
-            "terminal",
-            format!("{what}: {error}"),
-            "Use `headman list`, or another terminal",
-        ),
-        RunError::Keys(_) => Failure::new(
-            Exit::Usage,
-            "keys",
-            format!("{what}: {error}"),
-            "Correct `[keys]` in the configuration",
-        ),
+        RunError::Terminal(error) => {
+            let (exit, code) = match error {
+                TerminalError::NotATerminal { .. } => (Exit::Usage, "no_terminal"),
+                _ => (Exit::Unavailable, "terminal"),
+            };
+            Failure::new(exit, code, format!("{what}: {error}"), error.hint())
+        }
+        RunError::Keys(mistakes) => {
+            let mistakes = mistakes.iter().map(|mistake| format!("{what}: {mistake}")).collect();
+            Failure::of_several(Exit::Usage, "keys", mistakes, "Correct `[keys]` in the configuration")
+        }
         RunError::State(error) => Failure::new(
             Exit::Unavailable,
             "state",

@@ -406,9 +406,7 @@ fn parse_sequence(text: &str, action: &Action) -> Result<Vec<Key>, String> {
     };
     let in_text = action.scope.iter().any(|context| context.takes_text());
     if in_text && (first.is_text() || keys.len() > 1) {
-        return Err(
-            "it also works in a text field, where this is text; take a key with ctrl- or alt-".to_owned()
-        );
+        return Err("it works in a text field, where this is text; take a key with ctrl- or alt-".to_owned());
     }
     Ok(keys)
 }
@@ -565,8 +563,8 @@ mod tests {
             ("down", "f13", "no such key"),
             ("down", "f01", "no such key"),
             ("down", "\u{1b}", "keys.down: `\\u{1b}`: no such key"),
-            ("send", "x", "keys.send: `x`: it also works in a text field"),
-            ("back", "ctrl-x ctrl-y", "it also works in a text field"),
+            ("send", "x", "keys.send: `x`: it works in a text field"),
+            ("back", "ctrl-x ctrl-y", "it works in a text field"),
             ("interrupt", "ctrl-g", "keys.interrupt: it keeps its key"),
         ];
         for (name, key, expected) in cases {
@@ -581,7 +579,9 @@ mod tests {
         let same = errors(&[("down", &["c"])]);
         assert_eq!(
             same,
-            ["keys.chief: `c` collides with `c` of `down` (Everywhere); give one of them another key"]
+            [
+                "keys.chief: `c` collides with `c` of `down` (Outside text fields); give one of them another key"
+            ]
         );
         let begins = errors(&[("down", &["g"])]);
         assert!(begins[0].contains("`g g` collides with `g` of `down`"), "{begins:?}");

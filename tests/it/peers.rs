@@ -407,7 +407,9 @@ fn it_opens_and_closes_and_asks_to_be_looked_at_only_then() {
     assert!(!app.shows_peers());
     assert!(app.take_effects().iter().all(|it| !matches!(it, Effect::Quit)));
     press(&mut app, "?", at(2));
-    assert!(shown(&app, 120, 60, at(2)).contains("v                       The leads' peers"));
+    let help = shown(&app, 120, 60, at(2));
+    let line = help.lines().find(|line| line.contains("The leads' peers")).unwrap();
+    assert!(line.contains("  v  "), "{line}");
     // No key of it does anything to a lead.
     let mut app = opened(some_peers());
     app.take_effects();
