@@ -28,6 +28,7 @@ pub(super) fn unreadable(error: &Unreadable) -> &'static str {
         Unreadable::Missing => "missing",
         Unreadable::Symlink => "symlink",
         Unreadable::NotRegular(_) => "not_regular",
+        Unreadable::NotDirectory => "not_a_directory",
         Unreadable::ForeignOwner(_) => "other_owner",
         Unreadable::WritableByOthers(_) => "writable_by_others",
         Unreadable::HardLinked(_) => "hard_linked",
