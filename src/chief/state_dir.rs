@@ -44,7 +44,7 @@ pub enum StateError {
         /// The directory.
         path: String,
         /// Its version.
-        found: u32,
+        found: String,
     },
 }
 
@@ -88,10 +88,18 @@ impl StateDir {
         match durable::read_private(&path, 64) {
             Ok(bytes) => {
                 let text = String::from_utf8_lossy(&bytes);
-                text.trim().parse().map(Some).map_err(|_| StateError::Damaged {
-                    path: shown(),
-                    reason: "it holds no version number".to_owned(),
-                })
+                let text = text.trim();
+                match text.parse() {
+                    Ok(found) => Ok(Some(found)),
+                    // Too large for a version of ours, and so a later one.
+                    Err(_) if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) => {
+                        Err(StateError::Newer { path: shown(), found: text.to_owned() })
+                    }
+                    Err(_) => Err(StateError::Damaged {
+                        path: shown(),
+                        reason: "it holds no version number".to_owned(),
+                    }),
+                }
             }
             Err(Unreadable::Missing) => Ok(None),
             Err(reason) => Err(StateError::Unreadable { path: shown(), reason }),
@@ -100,9 +108,10 @@ impl StateDir {
 
     fn check_version(&self) -> Result<(), StateError> {
         match self.version()? {
-            Some(found) if found > VERSION => {
-                Err(StateError::Newer { path: durable::shown(&self.root).to_string(), found })
-            }
+            Some(found) if found > VERSION => Err(StateError::Newer {
+                path: durable::shown(&self.root).to_string(),
+                found: found.to_string(),
+            }),
             Some(_) => Ok(()),
             None => {
                 let path = self.root.join("VERSION");
@@ -148,11 +157,14 @@ impl StateDir {
             Err(Unreadable::Missing) => return Ok(None),
             Err(reason) => return Err(StateError::Unreadable { path: shown(), reason }),
         };
+        // First the version alone: what a later one looks like is not ours to judge.
+        if let Ok(Versioned { v }) = serde_json::from_slice(&bytes)
+            && v > f64::from(VERSION)
+        {
+            return Err(StateError::Newer { path: shown(), found: v.to_string() });
+        }
         let file: IdentityFile =
             serde_json::from_slice(&bytes).map_err(|error| damaged(error.to_string()))?;
-        if file.v > VERSION {
-            return Err(StateError::Newer { path: shown(), found: file.v });
-        }
         let session =
             Uuid::parse(&file.session).ok_or_else(|| damaged("its session is no UUID".to_owned()))?;
         let role = Role::parse(&file.role.as_str().into())
@@ -180,8 +192,12 @@ impl StateDir {
 }
 
 #[derive(Deserialize)]
+struct Versioned {
+    v: f64,
+}
+
+#[derive(Deserialize)]
 struct IdentityFile {
-    v: u32,
     session: String,
     role: String,
     #[serde(rename = "leadTools")]

@@ -1,4 +1,4 @@
-//! What is on disk and on the wire: types and their validity, after `docs/contract.md`. No I/O.
+//! The records of `docs/contract.md` as types, and what makes one valid. Reads and writes nothing.
 
 pub mod claim;
 pub mod delivered;

@@ -100,7 +100,7 @@ fn auth() -> Character {
         stuck_on: NOT_STUCK,
         asks: const {
             &[
-                ask("Should expired refresh tokens be rejected, or rotated silently for one more day?"),
+                ask("Do we reject refresh tokens that have expired, or rotate them for one more day?"),
                 ask(
                     "May I drop the `legacy_sessions` table in this migration, or does a report still read it?",
                 ),

@@ -65,6 +65,9 @@ pub enum Unreadable {
     /// It is a directory, FIFO, socket or device.
     #[error("it is {0}, not a regular file")]
     NotRegular(&'static str),
+    /// It is no directory, where one is needed.
+    #[error("it is not a directory")]
+    NotDirectory,
     /// Another user owns it.
     #[error("it belongs to user {0}")]
     ForeignOwner(u32),
@@ -94,6 +97,7 @@ impl Unreadable {
             Unreadable::Missing => "missing",
             Unreadable::Symlink => "symlink",
             Unreadable::NotRegular(_) => "not_regular",
+            Unreadable::NotDirectory => "not_a_directory",
             Unreadable::ForeignOwner(_) => "other_owner",
             Unreadable::WritableByOthers(_) => "writable_by_others",
             Unreadable::HardLinked(_) => "hard_linked",
@@ -192,7 +196,7 @@ pub fn list(path: &Path) -> Result<Vec<OsString>, Unreadable> {
         Err(Errno::NOTDIR) => {
             return Err(match kind(path) {
                 Ok(Some(FileType::Symlink)) => Unreadable::Symlink,
-                _ => Unreadable::NotRegular("not a directory"),
+                _ => Unreadable::NotDirectory,
             });
         }
         Err(reason) => return Err(Unreadable::Disk(DiskError::on("open", path)(reason))),

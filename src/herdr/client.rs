@@ -33,8 +33,8 @@ pub struct AgentReport<'a> {
     pub agent: &'a str,
     /// `done` can't be reported and is sent as `idle`.
     pub state: Status,
-    /// Rises from report to report, across processes: microseconds since the epoch. A stale one is
-    /// answered `ok` and ignored.
+    /// Rises from report to report, across processes: microseconds since the epoch. One that
+    /// does not rise changes nothing, although Herdr answers `ok`.
     pub seq: u64,
     /// Must be repeated every time: a report without it takes the session off the list.
     pub session: Option<&'a str>,

@@ -1,5 +1,6 @@
 //! `headman doctor`: names what is wrong, and leaves it as it is.
 
+use headman::console::drafts::{self, Draft};
 use headman::contract::{Claim, Descriptor, Kind, Message, SessionId, Timestamp, Uuid};
 use headman::disk::{Runtime, durable, inbox, records};
 use rustix::fs::{CWD, FileType, Mode};
@@ -354,6 +355,15 @@ fn the_state_directory_and_the_place_in_herdr_are_told() {
         headman::chief::state_dir::StateDir::open(&herd.place.state_dir(), socket.as_os_str()).unwrap();
     let identity = state.identity().unwrap();
     durable::create(&state.drafts().join("x.message.json"), b"{}").unwrap();
+    let draft = Draft {
+        session: SessionId::new("s-1").unwrap(),
+        ask: Some(Uuid::random()),
+        instance: None,
+        lease: None,
+        text: "so far".to_owned(),
+        at: Timestamp::from_millis(1),
+    };
+    drafts::save(&state.drafts(), &draft).unwrap();
     for (name, value) in [
         ("HERDR_ENV", "1"),
         ("HERDR_PANE_ID", "w1:p1"),
@@ -368,6 +378,7 @@ fn the_state_directory_and_the_place_in_herdr_are_told() {
     assert_eq!(report["state_dir"]["session"], identity.session().as_untrusted().to_str_lossy().as_ref());
     assert_eq!(report["state_dir"]["role"], "lead");
     assert_eq!(report["state_dir"]["drafts"], 1);
+    assert!(findings(&report, "state_dir", "warn")[0].contains("x.message.json"));
     assert_eq!(report["terminal"]["can_register"], true);
     assert_eq!(report["terminal"]["pane"]["pane_id"], "w1:p1");
     assert_eq!(herd.place.picture(), before);

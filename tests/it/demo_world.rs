@@ -155,7 +155,7 @@ async fn seven_leads_are_projected_one_asks_and_at_speed_0_nothing_else_happens(
         assert!(std::fs::read_to_string(&file).unwrap().lines().count() > 8);
     }
     let screen = view.client.pane_visible("w2:p1").await.unwrap().text.to_str_lossy().into_owned();
-    assert!(screen.contains("Asking the Chief: Should expired refresh tokens"), "{screen}");
+    assert!(screen.contains("Asking the Chief: Do we reject refresh tokens"), "{screen}");
 
     // The console will be Chief at once.
     let state =

@@ -49,7 +49,7 @@ const LEADS: &[Lead] = &[
         name: "auth-rewrite",
         state: State::Working,
         question: Some(
-            "Should expired refresh tokens be rejected, or rotated silently? Rejecting logs everyone out once.",
+            "Do we reject refresh tokens that have expired, or rotate them? Rejecting logs everyone out once.",
         ),
     },
     Lead {

@@ -8,8 +8,9 @@ use serde_json::{Value, json};
 use super::Patient;
 use super::report::{Level, Section};
 use crate::chief::state_dir::VERSION;
+use crate::console::drafts;
+use crate::disk::AgentDir;
 use crate::disk::durable::{self, DIRECTORY_MODE, FILE_MODE};
-use crate::disk::{AgentDir, Unreadable};
 use crate::source::surroundings;
 
 /// Entries looked at in one walk; a herd of a thousand leads has fewer.
@@ -198,17 +199,12 @@ pub(super) fn state_dir(patient: &Patient<'_>) -> Section {
         Ok(None) => section.say(Level::Ok, "on this socket we were nobody yet"),
         Err(error) => section.say(Level::Bad, error.to_string()),
     }
-    match drafts(&patient.state.drafts()) {
-        Ok(drafts) => {
-            section.set("drafts", drafts);
-            section.say(Level::Ok, format!("{drafts} drafts"));
-        }
-        Err(error) => section.say(Level::Bad, format!("the drafts can't be listed: {error}")),
+    let kept = drafts::load_all(&patient.state.drafts());
+    section.set("drafts", kept.drafts.len());
+    section.say(Level::Ok, format!("{} drafts", kept.drafts.len()));
+    for skipped in kept.skipped {
+        section
+            .say(Level::Warn, format!("a draft is not used: {skipped}. Read it in its file, or remove it"));
     }
     section
-}
-
-fn drafts(path: &Path) -> Result<usize, Unreadable> {
-    let names = durable::list(path)?;
-    Ok(names.iter().map(|name| name.to_string_lossy()).filter(|name| !name.starts_with('.')).count())
 }

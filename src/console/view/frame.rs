@@ -86,7 +86,7 @@ fn row(area: Rect, at: u16) -> Rect {
     Rect { y: area.y + at, height: 1, ..area }
 }
 
-/// ` headman · default · ● chief since 09:12 · herdr ok · 7 leads · 2 asks (oldest 4m)      ? help`
+/// Who and where we are, whether Herdr answers, and what waits.
 fn header(app: &App, now: Now, line: Rect, pen: &mut Pen<'_>, ages: &mut Ages) {
     pen.fill(line, Role::Title);
     let glyphs = pen.glyphs();
