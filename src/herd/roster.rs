@@ -80,6 +80,13 @@ impl Roster {
     pub fn lead(&self, session: &SessionId) -> Option<&Lead> {
         self.leads.iter().find(|lead| lead.session == *session)
     }
+
+    /// How many live agents are left out because another session owns them, and everything else that
+    /// is left out. There may be hundreds of the former, which is how it should be.
+    pub fn managed_and_others(&self) -> (usize, impl Iterator<Item = &LeftOut>) {
+        let managed = self.left_out.iter().filter(|left| left.reason == Reason::Managed).count();
+        (managed, self.left_out.iter().filter(|left| left.reason != Reason::Managed))
+    }
 }
 
 /// An agent whose ids can be used.

@@ -23,6 +23,7 @@ mod herdr_client;
 mod herdr_register;
 mod herdr_wire;
 mod lead_side;
+mod managed;
 mod pi_header;
 mod pty;
 mod screens;
