@@ -334,12 +334,10 @@ pub fn unreadable(name: &str, why: String) -> UnreadableRecord {
 
 fn target<'a>(roster: &'a Roster, session: &SessionId) -> Result<&'a Lead, Refusal> {
     roster.lead(session).ok_or_else(|| {
-        let why = (roster.left_out.iter())
-            .find(|left| left.subject.session() == Some(session.as_untrusted()))
-            .map_or_else(
-                || format!("session {} is no lead that Herdr shows now", session.escaped()),
-                LeftOut::sentence,
-            );
+        let why = roster.why_not(session).map_or_else(
+            || format!("session {} is no lead that Herdr shows now", session.escaped()),
+            LeftOut::sentence,
+        );
         Refusal::NoLead(why)
     })
 }

@@ -182,8 +182,7 @@ async fn send(
         Failure::new(Exit::No, "not_found", format!("can't reply: {message}"), "See `headman list`")
     };
     let found = roster.lead(&lead).ok_or_else(|| {
-        let left_out = roster.left_out.iter().find(|it| it.subject.session() == Some(lead.as_untrusted()));
-        not_found(match left_out {
+        not_found(match roster.why_not(&lead) {
             Some(left_out) => left_out.sentence(),
             None => format!("session {} is no lead that Herdr shows", lead.escaped()),
         })

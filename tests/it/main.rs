@@ -24,6 +24,8 @@ mod herdr_register;
 mod herdr_wire;
 mod lead_side;
 mod managed;
+mod managed_herd;
+mod managed_screens;
 mod pi_header;
 mod pty;
 mod screens;

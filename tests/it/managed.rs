@@ -3,6 +3,7 @@
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 
 use headman::contract::mailbox::{Mailbox, Post, directory_name, is_directory_name};
 use headman::contract::{Rule, Untrusted};
@@ -545,4 +546,50 @@ fn looking_again_sees_every_change_and_reads_nothing_without_one() {
 
 fn looker_label(same: &mut impl FnMut(&str) -> Arc<Scan>, what: &str) -> Post {
     same(what).posts[0].clone()
+}
+
+/// Two hundred leads with five agents each. The times depend on the machine, their ratio does not.
+#[test]
+fn looking_at_a_thousand_mailboxes_costs_little_where_nothing_changed() {
+    let dir = tempfile::tempdir().unwrap();
+    let boxes = Boxes(dir.path().to_owned());
+    let mut agents = Vec::new();
+    for nth in 0..1_000 {
+        let mut state = state_of(&format!("agent-{nth}"), &format!("lead-{}", nth / 5));
+        state["activeRequestId"] = REQUEST.into();
+        boxes.put(&state);
+        agents.push(agent_of(&post(state)));
+    }
+    let median = |what: &str, work: &mut dyn FnMut()| {
+        let mut times: Vec<_> = (0..11)
+            .map(|_| {
+                let started = Instant::now();
+                work();
+                started.elapsed()
+            })
+            .collect();
+        times.sort();
+        eprintln!("{what}: {:?}", times[5]);
+        times[5]
+    };
+    let whole = median("a whole scan", &mut || {
+        scan(&boxes.0);
+    });
+    let mut looker = Looker::new(boxes.0.clone());
+    looker.look();
+    looker.look();
+    let look = median("a look without a change", &mut || {
+        looker.look();
+    });
+    let changed = state_of("agent-7", "lead-1");
+    median("a look after one change", &mut || {
+        boxes.put(&changed);
+        looker.look();
+    });
+    let seen = looker.look();
+    let shown = inventory(agents);
+    median("what they do", &mut || {
+        assert_eq!(managed_agents(&seen.posts, &shown).len(), 1_000);
+    });
+    assert!(look * 5 < whole, "a look takes {look:?}, a scan {whole:?}");
 }

@@ -22,7 +22,7 @@ const MAX_LABEL: usize = 32;
 /// Columns of the longest word for a state.
 const STATE_WORD: usize = 8;
 /// Levels of the tree that move to the right; deeper ones stay there, so that labels keep some room.
-const MAX_DEPTH: usize = 6;
+const MAX_DEPTH: usize = 4;
 
 /// One line of the detail, made before it is drawn, so that it can be scrolled.
 pub enum Line {
@@ -127,10 +127,19 @@ fn lines(
     }
     if lead.counts.total > 0 {
         let counts = &lead.counts;
-        let word = format!(
+        let long = format!(
             "agents {} active {separator} {} blocked {separator} {} total",
             counts.active, counts.blocked, counts.total
         );
+        // The rule's own ends take six columns.
+        let word = if text::line(&long).width() + 6 <= width {
+            long
+        } else {
+            format!(
+                "agents {} of {} active {separator} {} blocked",
+                counts.active, counts.total, counts.blocked
+            )
+        };
         lines.push(Line::Rule(text::line(&word), Role::Heading));
         agents(&mut lines, lead, room, pen);
     }
