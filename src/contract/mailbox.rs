@@ -207,17 +207,14 @@ impl Mailbox {
 
     /// The name Herdr shows for a live run of this agent.
     pub fn herdr_name(&self) -> String {
-        let hash = sha256_hex(
-            format!(
-                "{}\0{}\0{}",
-                self.workspace.to_str_lossy(),
-                self.label.to_str_lossy(),
-                self.run.to_str_lossy()
-            )
-            .as_bytes(),
-        );
-        format!("{}_{}", self.label.first_units(15).to_str_lossy(), &hash[..16])
+        herdr_name(&self.workspace, &self.label, &self.run)
     }
+}
+
+/// The name Herdr shows for the run `run` of an agent.
+pub fn herdr_name(workspace: &Untrusted, label: &Untrusted, run: &Untrusted) -> String {
+    let named = format!("{}\0{}\0{}", workspace.to_str_lossy(), label.to_str_lossy(), run.to_str_lossy());
+    format!("{}_{}", label.first_units(15).to_str_lossy(), &sha256_hex(named.as_bytes())[..16])
 }
 
 /// The directory an agent's mailbox stands in.
