@@ -148,6 +148,9 @@ async fn play(options: Options, ending: watch::Receiver<bool>) -> u8 {
 
 /// One lead from its opening to its withdrawal.
 async fn live(options: Options, seat: Seat, mut ending: watch::Receiver<bool>) -> Result<(), LeadError> {
+    if *ending.borrow() {
+        return Ok(());
+    }
     let stream = seat.nth as u64 * 2;
     let character = cast::character(seat.nth);
     let mut script = Script::new(character.clone(), Random::new(options.seed, stream), options.speed);

@@ -28,6 +28,8 @@ struct Scene {
     directory: tempfile::TempDir,
     agent_dir: AgentDir,
     runtime: Runtime,
+    /// A pane listed before the Chief's.
+    other_pane: Created,
     chief_pane: Created,
     seat: Seat,
 }
@@ -82,6 +84,7 @@ impl Scene {
         let directory = tempfile::tempdir().unwrap();
         let agent_dir = AgentDir::resolve(Some(directory.path().join("agent").as_os_str()), directory.path());
         let runtime = agent_dir.runtime(herdr.socket.as_os_str());
+        let other_pane = herdr.server.create_workspace("other", "/tmp", None, false);
         let chief_pane = herdr.server.create_workspace("ops", "/tmp", None, true);
         let pane = herdr.server.create_workspace("api", "/tmp", None, false);
         let seat = Seat {
@@ -98,7 +101,7 @@ impl Scene {
             workspace_label: "api".to_owned(),
         };
         let client = herdr.client();
-        Self { herdr, client, directory, agent_dir, runtime, chief_pane, seat }
+        Self { herdr, client, directory, agent_dir, runtime, other_pane, chief_pane, seat }
     }
 
     /// Starts the lead's process and has Herdr see it on its pane.
@@ -293,7 +296,7 @@ async fn without_a_listed_chief_an_ask_stays_in_the_record_and_nothing_is_writte
 async fn a_chief_listed_twice_or_elsewhere_is_not_believed() {
     let scene = Scene::new().await;
     let chief = scene.chief().await;
-    let other = scene.herdr.server.create_workspace("other", "/tmp", None, false);
+    let other = scene.other_pane.clone();
     let second = Program::hinted();
     scene.herdr.server.attach(&other.pane, second.pid(), true);
     let report = AgentReport {
