@@ -538,7 +538,15 @@ fn looking_again_sees_every_change_and_reads_nothing_without_one() {
     boxes.put(&state);
     assert_eq!(labels(&same("there again")), ["scout"]);
 
+    // A second change that leaves the directory's times as they are, as one within the same tick.
+    let directory = boxes.put(&with(state.clone(), json!({"activeRequestId": REQUEST})));
+    assert_eq!(looker.look().posts[0].mailbox.active_request, Some(REQUEST.into()));
+    let second = with(state.clone(), json!({"activeRequestId": OTHER}));
+    std::fs::write(directory.join("state.json"), second.to_string()).unwrap();
+    assert_eq!(looker.look().posts[0].mailbox.active_request, Some(OTHER.into()));
+
     // What only changes its times is no change.
+    boxes.put(&state);
     let before = looker.look();
     boxes.put(&with(state.clone(), json!({"updatedAt": 2, "lastActivityAt": 5})));
     assert!(Arc::ptr_eq(&before, &looker.look()));
