@@ -7,6 +7,7 @@ pub mod doctor;
 pub mod failure;
 pub mod input;
 pub mod list;
+pub mod man;
 pub mod out;
 pub mod reply;
 pub mod roster;
@@ -16,13 +17,15 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory, Parser, Subcommand};
 
 pub use failure::{Exit, Failure};
 use out::Out;
 
 use crate::config::paths::Named;
-use crate::config::{Config, Environment, Places};
+use crate::config::{Config, ConfigError, Environment, Places};
+use crate::demo::stage;
 use crate::herdr::Located;
 use crate::herdr::reexec::{self, Decision, GoOn};
 
@@ -31,7 +34,7 @@ const MAX_EVIDENCE_BYTES: usize = 64 << 20;
 
 /// A terminal console through which one person is the Chief of many coding-agent leads
 #[derive(Debug, Parser)]
-#[command(name = "headman", version, subcommand_required = false)]
+#[command(name = "headman", version, subcommand_required = false, after_help = after_help())]
 struct CommandLine {
     #[command(flatten)]
     globals: Globals,
@@ -39,63 +42,83 @@ struct CommandLine {
     verb: Option<Verb>,
 }
 
+/// What options of every verb stand under. Each names it, since one for all of them would also hold
+/// for the options that follow.
+const GLOBAL: &str = "Global options";
+
 /// Options of every verb.
 #[derive(Debug, Clone, Args)]
 struct Globals {
     /// Herdr's socket [default: as Herdr itself finds it]
-    #[arg(long, global = true, value_name = "PATH")]
+    #[arg(long, global = true, help_heading = GLOBAL, value_name = "PATH")]
     socket: Option<OsString>,
     /// Pi's agent directory [default: PI_CODING_AGENT_DIR, else ~/.pi/agent]
-    #[arg(long, global = true, value_name = "DIR")]
+    #[arg(long, global = true, help_heading = GLOBAL, value_name = "DIR")]
     agent_dir: Option<OsString>,
     /// Where headman keeps its own state [default: HEADMAN_STATE_DIR, else ~/.local/state/headman]
-    #[arg(long, global = true, value_name = "DIR")]
+    #[arg(long, global = true, help_heading = GLOBAL, value_name = "DIR")]
     state_dir: Option<PathBuf>,
     /// The configuration [default: ~/.config/headman/config.toml]
-    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(long, global = true, help_heading = GLOBAL, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Writes a log to this file; it never holds what a message, ask or transcript says
-    #[arg(long, global = true, value_name = "FILE")]
+    /// Append a log to this file; it never holds what a message, ask or transcript says
+    #[arg(long, global = true, help_heading = GLOBAL, value_name = "FILE")]
     log: Option<PathBuf>,
-    /// Lines of text in place of a screen
-    #[arg(long, global = true)]
+    /// Print lines of text in place of a screen
+    #[arg(long, global = true, help_heading = GLOBAL)]
     plain: bool,
-    /// Answers in JSON
-    #[arg(long, global = true)]
+    /// Answer in JSON
+    #[arg(long, global = true, help_heading = GLOBAL)]
     json: bool,
-    /// Does not have the console listed in Herdr: leads then can't write up
-    #[arg(long, global = true)]
+    /// Don't have the console listed in Herdr: leads then can't write up
+    #[arg(long, global = true, help_heading = GLOBAL)]
     no_register: bool,
 }
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// A simulated herd, and the console on it
+    /// Try the console on a simulated herd; touches nothing of yours
     Demo(demo::Arguments),
-    /// The leads, and what was left out
+    /// List the leads, and what was left out
     List,
-    /// The projection of captured evidence
+    /// List the leads of captured evidence
     Roster {
         /// The evidence; `-` is standard input
         #[arg(long, value_name = "FILE|-")]
         evidence: PathBuf,
     },
-    /// Replies to a lead's ask
+    /// Answer a lead's ask when no Chief is running
     Reply(reply::Arguments),
-    /// Judges one record
+    /// Check a record file against the contract
     Check(check::Arguments),
-    /// What is found where; never writes
+    /// Diagnose the setup (read-only)
     Doctor,
-    /// Completions for a shell
+    /// Print completions for a shell
     Completions {
         /// The shell
         shell: clap_complete::Shell,
     },
-    /// The manual page
+    /// Print the manual page
     Man,
-    #[command(hide = true)]
-    DemoLead,
 }
+
+/// What stands below the help.
+fn after_help() -> String {
+    let mut text = "Exit codes:\n".to_owned();
+    for (code, meaning) in failure::MEANINGS {
+        text += &format!("  {code:<4} {meaning}\n");
+    }
+    text += "\nExamples:\n";
+    for (line, meaning) in EXAMPLES {
+        text += &format!("  {line:<24} {meaning}\n");
+    }
+    text
+}
+
+const EXAMPLES: [(&str, &str); 2] = [
+    ("headman demo", "the console on a simulated herd"),
+    ("headman list --json", "the leads of your Herdr, for a script"),
+];
 
 /// A length of time as `30s`, `500ms` or `2m`; a bare number is seconds.
 fn duration(text: &str) -> Result<Duration, String> {
@@ -114,7 +137,14 @@ fn duration(text: &str) -> Result<Duration, String> {
 
 /// One parsed command line.
 #[derive(Debug)]
-pub struct Invocation(CommandLine);
+pub struct Invocation(Asked);
+
+#[derive(Debug)]
+enum Asked {
+    CommandLine(Box<CommandLine>),
+    /// A process of the demo's: no verb, so that neither help nor completions know of it.
+    DemoLead,
+}
 
 impl Invocation {
     /// Parses. What there is to say of it (help, version, an error) is said.
@@ -123,26 +153,31 @@ impl Invocation {
     /// The exit code to end with.
     pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Self, ExitCode> {
         let arguments: Vec<OsString> = arguments.into_iter().collect();
-        CommandLine::try_parse_from(&arguments).map(Self).map_err(|error| {
+        if arguments.len() == 2 && arguments[1] == stage::VERB {
+            return Ok(Self(Asked::DemoLead));
+        }
+        let parsed = CommandLine::try_parse_from(&arguments);
+        parsed.map(|it| Self(Asked::CommandLine(Box::new(it)))).map_err(|error| {
             if !error.use_stderr() {
                 let said = Out::new(false).own(error.render().to_string().as_bytes());
                 return told(said.map(|()| Exit::Done), false);
             }
             let json = arguments.iter().take_while(|it| *it != "--").any(|it| it == "--json");
-            told(Err(usage(&error)), json)
+            told(Err(usage(&error, &arguments)), json)
         })
     }
 
     /// Executes the program again where that lets Herdr see the console as the Chief; else why
     /// not. To be called before any thread is started.
     pub fn reexecute(&self) -> Option<GoOn> {
-        let globals = &self.0.globals;
-        if self.0.verb.is_some() || globals.plain || globals.json {
+        let Asked::CommandLine(command_line) = &self.0 else { return None };
+        let CommandLine { globals, verb } = &**command_line;
+        if verb.is_some() || globals.plain || globals.json {
             return None;
         }
         // What is wrong with either is told once the console starts.
-        let register = !self.0.globals.no_register
-            && self.places().ok().and_then(|places| configured(&places).ok()).is_none_or(|it| it.register);
+        let register = !globals.no_register
+            && globals.places().ok().and_then(|places| configured(&places).ok()).is_none_or(|it| it.register);
         match reexec::decide(|name| std::env::var_os(name), register, std::process::id()) {
             Decision::GoOn(go_on) => Some(go_on),
             Decision::Again(again) => {
@@ -154,22 +189,35 @@ impl Invocation {
 
     /// Does what is asked; what there is to say of a failure is said.
     pub fn run(self, go_on: Option<GoOn>) -> ExitCode {
-        let json = self.0.globals.json;
-        told(self.dispatch(go_on), json)
+        match self.0 {
+            Asked::DemoLead => Exit::Code(crate::demo::lead::run()).into(),
+            Asked::CommandLine(command_line) => {
+                let json = command_line.globals.json;
+                told(command_line.run(go_on), json)
+            }
+        }
     }
+}
 
-    fn dispatch(self, go_on: Option<GoOn>) -> Result<Exit, Failure> {
-        if let Some(log) = &self.0.globals.log {
+impl CommandLine {
+    fn run(self, go_on: Option<GoOn>) -> Result<Exit, Failure> {
+        let Self { globals, verb } = &self;
+        if let Some(log) = &globals.log {
             start_log(log)?;
         }
-        let mut out = Out::new(self.0.globals.json);
-        match &self.0.verb {
+        // One that was named is used or told, whether the verb needs it or not. The doctor tells it
+        // among what else it finds.
+        if let (Some(path), false) = (&globals.config, matches!(verb, Some(Verb::Doctor))) {
+            Config::load(path, true).map_err(|error| misconfigured(&error))?;
+        }
+        let mut out = Out::new(globals.json);
+        match verb {
             None => {
-                let places = self.places()?;
+                let places = globals.places()?;
                 let config = configured(&places)?;
                 let socket = located(&places, "start the console")?;
                 let go_on = go_on.unwrap_or(GoOn::SwitchedOff);
-                if self.0.globals.plain || self.0.globals.json {
+                if globals.plain || globals.json {
                     return list::run(&places, &mut out);
                 }
                 drop(out);
@@ -177,43 +225,36 @@ impl Invocation {
             }
             Some(Verb::Demo(arguments)) => {
                 drop(out);
-                demo::run(arguments)
+                demo::run(arguments, globals)
             }
-            Some(Verb::DemoLead) => {
-                drop(out);
-                Ok(Exit::Code(crate::demo::lead::run()))
-            }
-            Some(Verb::List) => list::run(&self.places()?, &mut out),
+            Some(Verb::List) => list::run(&globals.places()?, &mut out),
             Some(Verb::Roster { evidence }) => captured(evidence, &mut out),
-            Some(Verb::Reply(arguments)) => reply::run(&self.places()?, arguments, &mut out),
+            Some(Verb::Reply(arguments)) => reply::run(&globals.places()?, arguments, &mut out),
             Some(Verb::Check(arguments)) => check::run(arguments, &mut out),
-            Some(Verb::Doctor) => doctor::run(
-                &self.places()?,
-                !self.0.globals.no_register,
-                &Environment::of_process(),
-                &mut out,
-            ),
+            Some(Verb::Doctor) => {
+                doctor::run(&globals.places()?, !globals.no_register, &Environment::of_process(), &mut out)
+            }
             Some(Verb::Completions { shell }) => {
                 let mut text = Vec::new();
-                clap_complete::generate(*shell, &mut CommandLine::command(), "headman", &mut text);
+                clap_complete::generate(*shell, &mut Self::command(), "headman", &mut text);
                 out.own(&text).map(|()| Exit::Done)
             }
             Some(Verb::Man) => {
-                let mut text = Vec::new();
-                let rendered = clap_mangen::Man::new(CommandLine::command()).render(&mut text);
-                rendered.map_err(|error| Failure::disk("write the manual", &error, "Try again"))?;
+                let text = man::page(Self::command())
+                    .map_err(|error| Failure::disk("write the manual", &error, "Try again"))?;
                 out.own(&text).map(|()| Exit::Done)
             }
         }
     }
+}
 
+impl Globals {
     fn places(&self) -> Result<Places, Failure> {
-        let globals = &self.0.globals;
         let named = Named {
-            socket: globals.socket.clone(),
-            agent_dir: globals.agent_dir.clone(),
-            state_dir: globals.state_dir.clone(),
-            config: globals.config.clone(),
+            socket: self.socket.clone(),
+            agent_dir: self.agent_dir.clone(),
+            state_dir: self.state_dir.clone(),
+            config: self.config.clone(),
         };
         Places::find(&named, &Environment::of_process()).map_err(|error| {
             Failure::new(Exit::Usage, "no_home", format!("can't start: {error}"), format!("Give {}", error.0))
@@ -233,9 +274,7 @@ fn captured(evidence: &std::path::Path, out: &mut Out) -> Result<Exit, Failure> 
     }
     let form = if out.is_json() { roster::Form::Json } else { roster::Form::Plain };
     let text = roster::run(&bytes, form).map_err(|error| {
-        let text = error.to_string();
-        let (why, hint) = text.rsplit_once(". ").unwrap_or((&text, "Give one JSON object, as captured"));
-        Failure::new(Exit::No, "evidence", format!("can't project the evidence: {why}"), hint)
+        Failure::new(Exit::No, "evidence", format!("can't project the evidence: {error}"), error.hint())
     })?;
     if out.is_json() {
         out.json(&text)?
@@ -255,37 +294,69 @@ fn told(result: Result<Exit, Failure>, json: bool) -> ExitCode {
     }
 }
 
-/// What clap says, in one line.
-fn usage(error: &clap::Error) -> Failure {
+/// What clap says, in one line; its hints become ours.
+fn usage(error: &clap::Error, arguments: &[OsString]) -> Failure {
     let text = error.render().to_string();
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let first = lines.next().unwrap_or("the command line is wrong");
     let mut message = first.strip_prefix("error: ").unwrap_or(first).to_owned();
     // Which arguments are missing stands in the lines below.
-    for line in lines.take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more")) {
+    let below = lines.take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));
+    for line in below.filter(|line| !line.starts_with("tip:")) {
         message.push(' ');
         message.push_str(line);
     }
-    Failure::usage(format!("can't read the command line: {message}"), "See `headman --help`")
+    let verb = verb_of(arguments).map(|verb| format!("{verb} ")).unwrap_or_default();
+    let mut hint = format!("See `headman {verb}--help`");
+    if let Some(meant) = meant(error) {
+        hint = format!("Did you mean `{meant}`? {hint}");
+    }
+    Failure::usage(format!("can't read the command line: {message}"), hint)
+}
+
+/// What is most like what was not understood.
+fn meant(error: &clap::Error) -> Option<&str> {
+    let kinds = [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue];
+    match kinds.into_iter().find_map(|kind| error.get(kind))? {
+        ContextValue::String(text) => Some(text),
+        ContextValue::Strings(all) => all.first().map(String::as_str),
+        _ => None,
+    }
+}
+
+/// The verb of a command line that can't be parsed.
+fn verb_of(arguments: &[OsString]) -> Option<String> {
+    let command = CommandLine::command();
+    let mut rest = arguments.iter().skip(1).map(|it| it.to_string_lossy());
+    while let Some(argument) = rest.next() {
+        match argument.strip_prefix("--") {
+            Some("") => return None,
+            Some(option) => {
+                let mut all = command.get_arguments();
+                if all.any(|it| it.get_long() == Some(option) && it.get_action().takes_values()) {
+                    rest.next();
+                }
+            }
+            None if argument.starts_with('-') => {}
+            None => return command.find_subcommand(&*argument).map(|verb| verb.get_name().to_owned()),
+        }
+    }
+    None
 }
 
 fn configured(places: &Places) -> Result<Config, Failure> {
-    Config::load(&places.config, places.config_is_named).map_err(|error| {
-        Failure::new(
-            Exit::Usage,
-            "configuration",
-            format!("can't use the configuration: {error}"),
-            error.hint(),
-        )
-    })
+    Config::load(&places.config, places.config_is_named).map_err(|error| misconfigured(&error))
+}
+
+fn misconfigured(error: &ConfigError) -> Failure {
+    let mistakes = error.mistakes().into_iter().map(|it| format!("can't use the configuration: {it}"));
+    Failure::of_several(Exit::Usage, "configuration", mistakes.collect(), error.hint())
 }
 
 /// The socket to use.
 fn located(places: &Places, what: &str) -> Result<Located, Failure> {
     places.socket.clone().map_err(|error| {
-        let text = error.to_string();
-        let (why, hint) = text.rsplit_once(". ").unwrap_or((&text, "Use --socket"));
-        Failure::new(Exit::Usage, "no_socket", format!("can't {what}: {why}"), hint)
+        Failure::new(Exit::Usage, "no_socket", format!("can't {what}: {error}"), error.hint())
     })
 }
 
@@ -332,6 +403,21 @@ mod tests {
     #[test]
     fn the_command_line_is_sound() {
         CommandLine::command().debug_assert();
+    }
+
+    #[test]
+    fn the_verb_is_found_behind_options_and_their_values() {
+        for (line, verb) in [
+            ("headman --socket list reply x", Some("reply")),
+            ("headman --json --socket=list check", Some("check")),
+            ("headman -x list", Some("list")),
+            ("headman lst", None),
+            ("headman -- list", None),
+            ("headman --frob", None),
+        ] {
+            let arguments: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            assert_eq!(verb_of(&arguments).as_deref(), verb, "{line}");
+        }
     }
 
     #[test]

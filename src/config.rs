@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use crate::console::theme::GlyphChoice;
+use crate::console::keymap::Keymap;
+use crate::console::theme::{GlyphChoice, Theme};
 
 pub use paths::{Environment, Places};
 
@@ -64,14 +65,33 @@ pub enum ConfigError {
         /// What is wrong.
         why: String,
     },
+    /// Keys or a theme that the console can't use.
+    #[error("{}", self.mistakes().join("; "))]
+    Unusable {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong, each beginning with its key.
+        mistakes: Vec<String>,
+    },
 }
 
 impl ConfigError {
+    /// Everything that is wrong, each with the file.
+    pub fn mistakes(&self) -> Vec<String> {
+        match self {
+            Self::Unusable { path, mistakes } => {
+                mistakes.iter().map(|mistake| format!("{}: {mistake}", path.display())).collect()
+            }
+            other => vec![other.to_string()],
+        }
+    }
+
     /// What to do about it.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Missing { .. } => "Create it, or leave --config out for the defaults",
             Self::Unreadable { .. } => "Make it readable, or name another file with --config",
+            Self::Unusable { .. } => "Correct it; docs/guide.md lists themes and actions",
             Self::Invalid { .. } => "Correct or remove that line; docs/cli.md lists what can be configured",
         }
     }
@@ -108,10 +128,26 @@ impl Config {
                 why: "it is not UTF-8".to_owned(),
             }
         })?;
-        Self::parse(&text, path)
+        let config = Self::parse(&text, path)?;
+        let mistakes = config.mistakes();
+        if mistakes.is_empty() {
+            Ok(config)
+        } else {
+            Err(ConfigError::Unusable { path: path.to_owned(), mistakes })
+        }
     }
 
-    /// Judges `text`; `path` is only named in errors.
+    /// What the console could not use of it, each beginning with its key.
+    fn mistakes(&self) -> Vec<String> {
+        let keys = Keymap::new(&self.keys).err().unwrap_or_default();
+        let mut mistakes: Vec<String> = keys.iter().map(ToString::to_string).collect();
+        if let Err(error) = Theme::load(self.theme.as_deref(), self.glyphs, |_| None) {
+            mistakes.push(format!("theme: {error}"));
+        }
+        mistakes
+    }
+
+    /// Judges the form of `text`; `path` is only named in errors.
     ///
     /// # Errors
     /// [`ConfigError::Invalid`].
@@ -192,6 +228,25 @@ mod tests {
             let error = parse(text).unwrap_err();
             assert!(error.starts_with(place), "{text:?}: {error}");
             assert!(!error.contains('\n'), "{error}");
+        }
+    }
+
+    #[test]
+    fn keys_and_theme_are_judged_as_the_console_does() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("config.toml");
+        std::fs::write(&path, "theme = \"none\"\n[keys]\nfrob = []\nreply = [\"nokey\", \"n\"]\n").unwrap();
+        let mistakes = Config::load(&path, false).unwrap_err().mistakes();
+        let wanted = [
+            "keys.frob: no such action",
+            "keys.reply: `nokey`",
+            "keys.reply: `n` collides",
+            "theme: no theme",
+        ];
+        assert_eq!(mistakes.len(), wanted.len(), "{mistakes:?}");
+        for (mistake, wanted) in mistakes.iter().zip(wanted) {
+            let begins = format!("{}: {wanted}", path.display());
+            assert!(mistake.starts_with(&begins) && !mistake.contains('\n'), "{mistake}");
         }
     }
 

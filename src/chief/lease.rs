@@ -3,7 +3,7 @@
 use crate::contract::{Claim, Descriptor, SessionId, Timestamp, Untrusted, Uuid};
 use crate::disk::lock::{Holder, LockError};
 use crate::disk::records::{self, Holding};
-use crate::disk::sidecar::Sidecar;
+use crate::disk::sidecar::{Sidecar, SidecarError};
 use crate::disk::{DiskError, ProcessLock, RecordError, Runtime, Unreadable, durable};
 
 /// Where the Chief runs, as leads compare it with Herdr's listing; `none` outside a pane.
@@ -31,6 +31,9 @@ pub enum LeaseError {
     /// Another console of this state directory holds it or is about to.
     #[error("another headman with this identity holds the lease or is about to take it")]
     OwnConsole,
+    /// The file of the advisory lock can't be used.
+    #[error(transparent)]
+    Sidecar(#[from] SidecarError),
     /// The lock can't be had.
     #[error(transparent)]
     Lock(#[from] LockError),
@@ -43,8 +46,9 @@ pub enum LeaseError {
 #[derive(Debug)]
 pub struct Lease {
     runtime: Runtime,
-    lock: ProcessLock,
+    lock: Option<ProcessLock>,
     descriptor: Descriptor,
+    released: bool,
     // Held for as long as the lease is.
     _sidecar: Sidecar,
 }
@@ -63,7 +67,7 @@ impl Lease {
         let mut sidecar = Sidecar::take(sidecar_path)?.ok_or(LeaseError::OwnConsole)?;
         let claim = Claim::own();
         sidecar.remember(&claim)?;
-        let lock = ProcessLock::acquire(&runtime.lock(), claim, &|stale| sidecar.made(stale))?;
+        let lock = ProcessLock::acquire(&runtime.lock(), claim, &|stale| sidecar.is_of_the_dead(stale))?;
         let descriptor = Descriptor {
             lease: Uuid::random(),
             claim: lock.claim(),
@@ -75,7 +79,13 @@ impl Lease {
         };
         // On failure the lock is released as it is dropped.
         records::write_descriptor(runtime, &descriptor)?;
-        Ok(Self { runtime: runtime.clone(), lock, descriptor, _sidecar: sidecar })
+        Ok(Self {
+            runtime: runtime.clone(),
+            lock: Some(lock),
+            descriptor,
+            released: false,
+            _sidecar: sidecar,
+        })
     }
 
     /// The lease's id.
@@ -93,7 +103,7 @@ impl Lease {
     pub fn check(&self) -> Result<Result<(), Lost>, DiskError> {
         let holder = crate::disk::lock::holder(&self.runtime.lock())?;
         let standing = match holder {
-            Holder::Claimed(claim, _) if claim == self.lock.claim() => {
+            Holder::Claimed(claim, _) if claim == self.descriptor.claim => {
                 match records::read_descriptor(&self.runtime) {
                     Ok(descriptor) if descriptor == self.descriptor => Ok(()),
                     Ok(descriptor) => Err(Lost::Replaced(Box::new(descriptor))),
@@ -110,10 +120,28 @@ impl Lease {
     }
 
     /// Ends the lease: the descriptor goes if it is still exactly ours, then the lock.
-    pub fn release(self) -> Result<(), DiskError> {
+    pub fn release(mut self) -> Result<(), DiskError> {
+        self.end()
+    }
+
+    fn end(&mut self) -> Result<(), DiskError> {
+        self.released = true;
         records::remove_descriptor(&self.runtime, &self.descriptor)?;
-        self.lock.release()?;
+        if let Some(lock) = self.lock.take() {
+            lock.release()?;
+        }
         Ok(())
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        if !self.released
+            && let Err(error) = self.end()
+        {
+            // The claim of a dead process is recovered by the next one.
+            tracing::warn!(%error, "releasing the lease");
+        }
     }
 }
 

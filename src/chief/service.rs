@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::JoinSet;
 
@@ -29,6 +30,9 @@ use crate::herdr::{Client, Registrar};
 const LOOK: Duration = Duration::from_secs(1);
 /// How often a message that may still be taken is looked at.
 const LOOK_AT_SENT: Duration = Duration::from_millis(150);
+
+/// How long ending waits for sends under way.
+const FINISH: Duration = Duration::from_secs(1);
 
 /// What the service is asked to do.
 #[derive(Debug)]
@@ -288,11 +292,18 @@ impl Service {
     }
 
     async fn shut_down(&mut self) {
-        // What is being sent is finished first: its text may be durable already.
-        while let Some(finished) = self.sending.join_next().await {
-            if let Ok((lead, ticket, result)) = finished {
-                self.sent(&lead, ticket, result);
+        // What waits is not begun any more. What is being sent is finished, if Herdr lets it: its
+        // text may be durable already. Nothing is written for what is ended before.
+        self.queues.clear();
+        let all = async {
+            while let Some(finished) = self.sending.join_next().await {
+                if let Ok((lead, ticket, result)) = finished {
+                    self.sent(&lead, ticket, result);
+                }
             }
+        };
+        if tokio::time::timeout(FINISH, all).await.is_err() {
+            self.sending.shutdown().await;
         }
         self.unregister().await;
         match self.on_disk(release).await {
@@ -380,14 +391,18 @@ impl Service {
         let office = Arc::clone(&self.setup.office);
         self.sending.spawn(async move {
             let lead = reply.lead.clone();
-            let result = match herdr.snapshot().await {
-                Err(error) => Err(Refusal::Herdr(error)),
-                Ok(snapshot) => match disk.run(move || office.reply(&snapshot, &reply)).await {
-                    Ok(result) => result,
-                    Err(gone) => Err(gone.into()),
-                },
+            let sent = async {
+                match herdr.snapshot().await {
+                    Err(error) => Err(Refusal::Herdr(error)),
+                    Ok(snapshot) => match disk.run(move || office.reply(&snapshot, &reply)).await {
+                        Ok(result) => result,
+                        Err(gone) => Err(gone.into()),
+                    },
+                }
             };
-            (lead, ticket, result)
+            // What waits behind it must not wait for ever.
+            let sent = std::panic::AssertUnwindSafe(sent).catch_unwind().await;
+            (lead, ticket, sent.unwrap_or(Err(Refusal::Panicked)))
         });
     }
 

@@ -69,6 +69,9 @@ pub enum Refusal {
     /// The disk thread ended.
     #[error(transparent)]
     Gone(#[from] DiskThreadGone),
+    /// A bug of ours, before anything was written.
+    #[error("headman failed before anything was written; its log says where. Send it again")]
+    Panicked,
     /// Herdr does not answer, so the lead can't be verified.
     #[error("can't verify the lead, Herdr does not answer: {0}")]
     Herdr(HerdrError),
@@ -93,6 +96,8 @@ pub struct Reply {
     pub instance: Uuid,
     /// The ask.
     pub ask: Uuid,
+    /// What was asked: another question under the same id is not answered with this.
+    pub question: Untrusted,
     /// Our lease.
     pub lease: Uuid,
     /// What to say.
@@ -222,7 +227,7 @@ impl Office {
             return Err(Refusal::AnotherInstance);
         }
         match &lead.pending_ask {
-            Some(ask) if ask.ask == reply.ask => {}
+            Some(ask) if ask.ask == reply.ask && ask.question == reply.question => {}
             Some(_) => return Err(Refusal::AnotherAsk),
             None => return Err(Refusal::NotPending),
         }

@@ -41,10 +41,10 @@ pub enum Kind {
 /// What is asked.
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// As what the record is judged
+    /// What kind of record it is to be
     #[arg(long = "as", value_name = "KIND", value_enum)]
     kind: Kind,
-    /// The session whose directory or hash it must fit
+    /// The session it must fit
     #[arg(long, value_name = "SESSION")]
     session: Option<std::ffi::OsString>,
     /// Its file name (for a claim the owner file's)

@@ -42,6 +42,7 @@ pub fn run(places: Places, socket: Located, config: Config, go_on: GoOn) -> Resu
         pane,
         keys: config.keys,
         theme,
+        guided: std::env::var_os("HEADMAN_DEMO").is_some(),
     };
     match run::run(options) {
         Ok(Ended::Quit) => Ok(Exit::Done),
@@ -59,29 +60,28 @@ pub fn run(places: Places, socket: Located, config: Config, go_on: GoOn) -> Resu
 fn failure(error: RunError) -> Failure {
     let what = "can't run the console";
     match error {
-        RunError::Terminal(error @ TerminalError::NotATerminal { .. }) => Failure::new(
-            Exit::Usage,
-            "no_terminal",
-            format!("{what}: {error}"),
-            "Use `headman list`, or --plain",
-        ),
-        RunError::Terminal(error) => Failure::new(
-            Exit::Unavailable,
-            "terminal",
-            format!("{what}: {error}"),
-            "Use `headman list`, or another terminal",
-        ),
-        RunError::Keys(_) => Failure::new(
-            Exit::Usage,
-            "keys",
-            format!("{what}: {error}"),
-            "Correct `[keys]` in the configuration",
-        ),
+        RunError::Terminal(error) => {
+            let (exit, code) = match error {
+                TerminalError::NotATerminal { .. } => (Exit::Usage, "no_terminal"),
+                _ => (Exit::Unavailable, "terminal"),
+            };
+            Failure::new(exit, code, format!("{what}: {error}"), error.hint())
+        }
+        RunError::Keys(mistakes) => {
+            let mistakes = mistakes.iter().map(|mistake| format!("{what}: {mistake}")).collect();
+            Failure::of_several(Exit::Usage, "keys", mistakes, "Correct `[keys]` in the configuration")
+        }
         RunError::State(error) => Failure::new(
             Exit::Unavailable,
             "state",
             format!("{what}: {error}"),
             "See `headman doctor`, or give another --state-dir",
+        ),
+        RunError::Unsaved(_) => Failure::new(
+            Exit::Unavailable,
+            "draft",
+            format!("the console ended, and {error}"),
+            "Free some space, or give another --state-dir",
         ),
         RunError::Io(error) => {
             Failure::new(Exit::Unavailable, "system", format!("{what}: {error}"), "Try again")

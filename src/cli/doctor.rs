@@ -62,7 +62,7 @@ pub fn run(
         Ok(socket) => on_socket(places, socket, environment, &mut report)?,
         Err(error) => {
             let mut section = Section::new("herdr", "Herdr");
-            section.say(Level::Bad, error.to_string());
+            section.say(Level::Bad, format!("{error}. {}", error.hint()));
             section.unavailable = true;
             report.add(section);
             report.add(files::agent_dir(&places.agent_dir));

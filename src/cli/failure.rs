@@ -7,6 +7,16 @@ use crate::console::text;
 use crate::contract::json::ObjectWriter;
 use crate::herdr::{HerdrError, Located};
 
+/// The exit codes that help and manual name, with what they say.
+pub const MEANINGS: [(u8, &str); 6] = [
+    (0, "done; the answer, if there is one, is yes"),
+    (1, "the answer is no: invalid, not delivered, not found, something is bad"),
+    (2, "the command line or the configuration is wrong"),
+    (3, "we are not the Chief, or somebody else is"),
+    (4, "Herdr or the disk is unavailable"),
+    (130, "interrupted"),
+];
+
 /// What the exit code says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
@@ -56,6 +66,8 @@ pub struct Failure {
     pub code: &'static str,
     /// What failed and why, without a full stop.
     pub message: String,
+    /// Whatever else is wrong, each as the message is.
+    pub more: Vec<String>,
     /// The next step, without a full stop.
     pub hint: String,
 }
@@ -63,7 +75,19 @@ pub struct Failure {
 impl Failure {
     /// A failure of the kind `code`.
     pub fn new(exit: Exit, code: &'static str, message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { exit, code, message: message.into(), hint: hint.into() }
+        Self { exit, code, message: message.into(), more: Vec::new(), hint: hint.into() }
+    }
+
+    /// Several mistakes of one kind, of which there is at least one.
+    pub fn of_several(
+        exit: Exit,
+        code: &'static str,
+        messages: Vec<String>,
+        hint: impl Into<String>,
+    ) -> Self {
+        let mut messages = messages.into_iter();
+        let first = messages.next().unwrap_or_default();
+        Self { more: messages.collect(), ..Self::new(exit, code, first, hint) }
     }
 
     /// The command line is wrong.
@@ -92,13 +116,8 @@ impl Failure {
             HerdrError::Server { .. } => "herdr_error",
             HerdrError::Io { .. } => "herdr_io",
         };
-        // The texts of these errors end with the next step, where there is one.
-        let text = error.to_string();
-        let (why, hint) = match text.rsplit_once(". ") {
-            Some((why, hint)) if !matches!(error, HerdrError::Server { .. }) => (why, hint),
-            _ => (text.as_str(), "See `headman doctor`"),
-        };
-        Self::new(Exit::Unavailable, code, format!("can't {what}: {why}"), hint)
+        let hint = error.hint().unwrap_or("See `headman doctor`");
+        Self::new(Exit::Unavailable, code, format!("can't {what}: {}", error.why()), hint)
     }
 
     /// `what` could not be done because the disk failed.
@@ -106,15 +125,24 @@ impl Failure {
         Self::new(Exit::Unavailable, "disk", format!("can't {what}: {error}"), hint)
     }
 
-    /// Tells it on stderr, and with `json` also on stdout.
+    /// Tells it on stderr, a line each and the next step in the last; with `json` also on stdout.
     pub fn tell(&self, json: bool) {
-        let line = format!("headman: {}. {}", self.message.trim_end_matches('.'), self.hint);
-        // Nobody is left to tell where these fail.
-        let _ = writeln!(std::io::stderr().lock(), "{}", text::plain(line.trim_end_matches('.')));
+        let messages: Vec<&str> = std::iter::once(&self.message)
+            .chain(&self.more)
+            .map(|message| message.trim_end_matches('.'))
+            .collect();
+        let mut stderr = std::io::stderr().lock();
+        for (nth, message) in messages.iter().enumerate() {
+            let is_last = nth + 1 == messages.len();
+            let hint = if is_last { format!(". {}", self.hint) } else { String::new() };
+            let line = format!("headman: {message}{hint}");
+            // Nobody is left to tell where these fail.
+            let _ = writeln!(stderr, "{}", text::plain(line.trim_end_matches('.')));
+        }
         if json {
             let error = ObjectWriter::new()
                 .string("code", &self.code.into())
-                .string("message", &self.message.as_str().into())
+                .string("message", &messages.join("; ").into())
                 .string("hint", &self.hint.as_str().into())
                 .finish();
             let object = ObjectWriter::new().raw("error", &error).finish();

@@ -19,32 +19,39 @@ use crate::chief::state_dir::StateDir;
 use crate::config::Places;
 use crate::contract::json::ObjectWriter;
 use crate::contract::role::Role;
-use crate::contract::{Kind, SessionId, Untrusted, Uuid, message};
+use crate::contract::{Kind, Message, SessionId, Timestamp, Untrusted, Uuid, message};
 use crate::disk::inbox::{self, Content};
 use crate::disk::records::{self, Holding};
 use crate::disk::{DiskThread, Runtime, durable};
 use crate::fact::{self, Done, Fact, FactReceiver, Fate, Sent, Standing};
+use crate::herd::{Lead, Roster};
 use crate::herdr::Client;
 use crate::herdr::locate::Located;
 
+/// Characters that the beginning of an id must have to stand for it.
+const SHORTEST: usize = 8;
 /// More never fits into a record.
 const MAX_TEXT_BYTES: usize = 64 * 1024;
 /// How long becoming Chief, or one send, may take.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// What is said of a reply that was not taken while we were Chief.
+const QUEUED: &str = "not taken, and not valid any more, as the lease is given back. The lead is busy, or has \
+     seen no Chief listed in Herdr since it started: answer from a console in a Herdr pane, or try a longer \
+     --wait";
 /// Queued messages that are named one by one.
 const NAMED: usize = 20;
 
 /// What is asked.
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// The lead's whole session id
+    /// The lead's session id, or the beginning of one: 8 characters or more that no other lead's has
     session: OsString,
-    /// The ask's id
+    /// The id of its ask, or the first 8 characters or more
     ask_id: String,
     /// The reply; `-` is standard input
     #[arg(value_name = "TEXT|-", allow_hyphen_values = true)]
     text: OsString,
-    /// Becomes Chief for as long as this takes, when nobody is
+    /// Become Chief for as long as this takes, when nobody is
     #[arg(long)]
     take_lease: bool,
     /// How long to wait for the lead to take it, as 30s, 500ms or 2m
@@ -61,7 +68,7 @@ const WHAT: &str = "reply";
 pub fn run(places: &Places, arguments: &Arguments, out: &mut Out) -> Result<Exit, Failure> {
     let lead = SessionId::new(Untrusted::from_bytes_lossy(arguments.session.as_encoded_bytes()))
         .ok_or_else(|| Failure::usage("can't reply: that is no session id", "See `headman list`"))?;
-    let ask = Uuid::parse(&arguments.ask_id)
+    let ask = ask_prefix(&arguments.ask_id)
         .ok_or_else(|| Failure::usage("can't reply: that is no ask id", "See `headman list`"))?;
     let text = text(&arguments.text)?;
     let socket = located(places, WHAT)?;
@@ -75,6 +82,35 @@ pub fn run(places: &Places, arguments: &Arguments, out: &mut Out) -> Result<Exit
         Fate::Taken | Fate::Answered => Exit::Done,
         Fate::Queued | Fate::Unknown => Exit::No,
     })
+}
+
+/// An ask's id or the beginning of one.
+fn ask_prefix(text: &str) -> Option<String> {
+    let is_hex = |byte: u8| byte == b'-' || byte.is_ascii_hexdigit();
+    let is_part = (SHORTEST..36).contains(&text.len()) && text.bytes().all(is_hex);
+    (is_part || Uuid::parse(text).is_some()).then(|| text.to_ascii_lowercase())
+}
+
+/// The lead whose session is `wanted` or, if there is none, the only one whose session begins so.
+fn lead_of<'a>(roster: &'a Roster, wanted: &SessionId) -> Result<&'a Lead, String> {
+    if let Some(lead) = roster.lead(wanted) {
+        return Ok(lead);
+    }
+    let whole = wanted.as_untrusted();
+    if let Some(left_out) = roster.why_not(wanted) {
+        return Err(left_out.sentence());
+    }
+    let begins = |lead: &&Lead| lead.session.as_untrusted().as_wtf8().starts_with(whole.as_wtf8());
+    let is_long_enough = whole.utf16_len() >= SHORTEST;
+    let found: Vec<&Lead> = roster.leads.iter().filter(begins).filter(|_| is_long_enough).collect();
+    match found[..] {
+        [lead] => Ok(lead),
+        [] => Err(format!("session {} is no lead that Herdr shows", wanted.escaped())),
+        _ => {
+            let sessions: Vec<_> = found.iter().map(|lead| lead.session.escaped().to_string()).collect();
+            Err(format!("{} leads' sessions begin so: {}", found.len(), sessions.join(", ")))
+        }
+    }
 }
 
 fn text(argument: &OsString) -> Result<Untrusted, Failure> {
@@ -131,32 +167,53 @@ fn free(runtime: &Runtime, take_lease: bool) -> Result<(), Failure> {
     }
 }
 
-/// Says which messages that still stand in leads' inboxes a new lease makes void.
-fn tell_voided(runtime: &Runtime) {
-    let mut named = 0;
+/// Says which messages that still stand in leads' inboxes a new lease makes void: those of the lease
+/// before it. What is left of earlier ones has been void since that began, and was told then.
+fn tell_voided(runtime: &Runtime, state: &StateDir) {
+    let mut queued: Vec<Message> = Vec::new();
     let hashes = durable::list(&runtime.inboxes()).unwrap_or_default();
     for hash in hashes.iter().filter_map(|name| name.to_str()) {
         // What can't be listed can't be named; the lead judges it all the same.
         let entries = inbox::list(&runtime.inbox_of_hash(hash)).unwrap_or_default();
-        for entry in entries.into_iter().filter(|entry| !entry.quarantined) {
-            let Content::Valid(message) = entry.content else { continue };
-            if !matches!(message.kind, Kind::ChiefMessage | Kind::ChiefReply) {
-                continue;
+        queued.extend(entries.into_iter().filter(|entry| !entry.quarantined).filter_map(|entry| {
+            match entry.content {
+                Content::Valid(message) if matches!(message.kind, Kind::ChiefMessage | Kind::ChiefReply) => {
+                    Some(*message)
+                }
+                _ => None,
             }
-            named += 1;
-            if named <= NAMED {
-                note(&format!(
-                    "taking the lease voids message {} to {}, still queued under lease {}",
-                    message.id,
-                    message.to.escaped(),
-                    message.lease
-                ));
-            }
-        }
+        }));
     }
-    if named > NAMED {
-        note(&format!("taking the lease voids {} more queued messages", named - NAMED));
+    let voided = of_the_last_lease(queued, last_claim(state));
+    for message in voided.iter().take(NAMED) {
+        note(&format!(
+            "taking the lease voids message {} to {}, still queued under lease {}",
+            message.id,
+            message.to.escaped(),
+            message.lease
+        ));
     }
+    if voided.len() > NAMED {
+        note(&format!("taking the lease voids {} more queued messages", voided.len() - NAMED));
+    }
+}
+
+/// When a console of this state directory last claimed the lease: the file is written at no other
+/// time.
+fn last_claim(state: &StateDir) -> Option<Timestamp> {
+    let written = std::fs::metadata(state.sidecar()).and_then(|found| found.modified()).ok()?;
+    let since = written.duration_since(std::time::UNIX_EPOCH).ok()?;
+    Some(Timestamp::from_millis(u64::try_from(since.as_millis()).ok()?))
+}
+
+/// Those that were sent under the lease of the latest, if that was sent after `claimed`. No record
+/// says which lease was the last one, so this is as near as can be told.
+fn of_the_last_lease(mut queued: Vec<Message>, claimed: Option<Timestamp>) -> Vec<Message> {
+    queued.retain(|message| claimed.is_none_or(|claimed| message.created_at >= claimed));
+    queued.sort_by_key(|message| (message.created_at, message.id));
+    let last = queued.last().map(|message| message.lease);
+    queued.retain(|message| Some(message.lease) == last);
+    queued
 }
 
 /// Becomes Chief, sends, and waits for what becomes of it.
@@ -164,7 +221,7 @@ async fn send(
     places: &Places,
     socket: &Located,
     lead: SessionId,
-    ask: Uuid,
+    ask: String,
     text: Untrusted,
     wait: Duration,
 ) -> Result<(Sent, bool), Failure> {
@@ -181,19 +238,15 @@ async fn send(
     let not_found = |message: String| {
         Failure::new(Exit::No, "not_found", format!("can't reply: {message}"), "See `headman list`")
     };
-    let found = roster.lead(&lead).ok_or_else(|| {
-        not_found(match roster.why_not(&lead) {
-            Some(left_out) => left_out.sentence(),
-            None => format!("session {} is no lead that Herdr shows", lead.escaped()),
-        })
-    })?;
-    match &found.pending_ask {
-        Some(pending) if pending.ask == ask => {}
+    let found = lead_of(&roster, &lead).map_err(not_found)?;
+    let lead = found.session.clone();
+    let (ask, question) = match &found.pending_ask {
+        Some(pending) if pending.ask.to_string().starts_with(&ask) => (pending.ask, pending.question.clone()),
         Some(pending) => {
             return Err(not_found(format!("that lead asks something else now, {}", pending.ask)));
         }
         None => return Err(not_found("that ask is not pending; it was answered or withdrawn".to_owned())),
-    }
+    };
     let instance = found.instance;
     let bytes = staff::reply_bytes(office.session(), &lead, ask, &text.to_str_lossy());
     if bytes > message::MAX_BYTES {
@@ -204,7 +257,7 @@ async fn send(
 
     // From here on an interruption gives the lease back first.
     let signals = Signals::new().map_err(|error| disk_failed(&error))?;
-    tell_voided(&runtime);
+    tell_voided(&runtime, &state);
     let (facts, mut receiver) = fact::channel();
     let (requests, queue) = mpsc::channel(8);
     let disk = DiskThread::spawn().map_err(|error| disk_failed(&error))?;
@@ -222,7 +275,7 @@ async fn send(
         queue,
     ));
     let mut desk = Desk { requests, receiver: &mut receiver, signals, lease: None, sent: None };
-    let result = desk.exchange(Reply { lead, instance, ask, lease: ask, text }, wait).await;
+    let result = desk.exchange(Reply { lead, instance, ask, question, lease: ask, text }, wait).await;
     // Resuming as Chief at the next start is for those who were Chief before.
     if identity.role == Role::Lead && desk.lease.is_some() {
         desk.ask(|ticket| Request::Leave { ticket }, 3).await.ok();
@@ -349,7 +402,7 @@ fn tell(sent: &Sent, out: &mut Out) -> Result<(), Failure> {
     let meaning = match sent.fate {
         Fate::Answered => "the lead went on",
         Fate::Taken => "the lead has it, and still shows its ask",
-        Fate::Queued => "the lead has not taken it; it is void once somebody else becomes Chief",
+        Fate::Queued => QUEUED,
         Fate::Unknown => "ask the lead",
     };
     out.text(&format!("{} {}: {meaning}", sent.id, sent.fate.as_str()))

@@ -2,9 +2,13 @@
 
 use std::fmt::Write;
 
+use crate::console::text::{self, Visible};
 use crate::contract::Timestamp;
 use crate::herd::left_out::managed_sentence;
 use crate::herd::{Evidence, EvidenceError, Lead, Roster, order, project};
+
+/// Columns that a name may widen its column to; a longer one stands out of line.
+const WIDEST: usize = 48;
 
 /// How the roster is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +32,13 @@ pub fn run(evidence: &[u8], form: Form) -> Result<String, EvidenceError> {
 /// The roster in plain lines: groups in the order of attention, a line a lead and one for its ask,
 /// then what was left out. `asked_at` is that of [`order::by_attention`].
 pub fn plain(roster: &Roster, asked_at: impl Fn(&Lead) -> Option<Timestamp>) -> String {
-    let names = order::shown_names(&roster.leads);
+    let names: Vec<Visible> = order::shown_names(&roster.leads).iter().map(text::line).collect();
+    let agents: Vec<Visible> = roster.leads.iter().map(|lead| text::line(&*agents_of(lead))).collect();
+    let columns =
+        |all: &[Visible]| all.iter().map(Visible::width).filter(|it| *it <= WIDEST).max().unwrap_or(0);
+    let (name_columns, agents_columns) = (columns(&names), columns(&agents));
+    let state_columns = roster.leads.iter().map(|lead| lead.state.as_str().len()).max().unwrap_or(0);
+    let padded = |cell: &Visible, width: usize| cell.pad_end(width.max(cell.width())).as_str().to_owned();
     let mut out = String::new();
     let mut group = None;
     for at in order::by_attention(&roster.leads, asked_at) {
@@ -40,18 +50,12 @@ pub fn plain(roster: &Roster, asked_at: impl Fn(&Lead) -> Option<Timestamp>) -> 
         }
         let _ = writeln!(
             out,
-            "{} {} {}  {}  {}/{} agents{}  {}",
+            "{} {} {}  {:state_columns$}  {}  {}",
             if lead.needs_you() { order::NEEDS_YOU } else { ' ' },
             order::glyph(lead.state, lead.counts.active),
-            names[at].escaped(),
+            padded(&names[at], name_columns),
             lead.state.as_str(),
-            lead.counts.active,
-            lead.counts.total,
-            if lead.counts.blocked > 0 {
-                format!(", {} blocked", lead.counts.blocked)
-            } else {
-                String::new()
-            },
+            padded(&agents[at], agents_columns),
             lead.session.escaped(),
         );
         if let Some(ask) = &lead.pending_ask {
@@ -73,4 +77,12 @@ pub fn plain(roster: &Roster, asked_at: impl Fn(&Lead) -> Option<Timestamp>) -> 
     }
     out.truncate(out.trim_end().len());
     out
+}
+
+fn agents_of(lead: &Lead) -> String {
+    let blocked = match lead.counts.blocked {
+        0 => String::new(),
+        blocked => format!(", {blocked} blocked"),
+    };
+    format!("{}/{} agents{blocked}", lead.counts.active, lead.counts.total)
 }

@@ -7,14 +7,15 @@ use std::time::Duration;
 use crossterm::event::KeyEvent;
 
 use super::drafts::{Draft, DraftKey};
+use super::guide::Guide;
 use super::intent::{Context, Intent};
 use super::keymap::{Keymap, Pressed, Sequence};
 use super::text::{self, Visible};
 use super::theme::{Role, Theme};
 use super::view::{ask, diagnostics, help, roster};
 use crate::chief::service::Request;
-use crate::contract::{SessionId, Timestamp, Untrusted};
-use crate::fact::{Done, Fact, Now, Standing};
+use crate::contract::{SessionId, Timestamp, Untrusted, Uuid};
+use crate::fact::{Done, Fact, Fate, Now, Standing};
 use crate::model::Model;
 
 /// How long a notice stays.
@@ -57,6 +58,8 @@ pub struct Settings {
     pub theme: Theme,
     /// A time of day as the operator's clock shows it.
     pub clock: fn(Timestamp) -> String,
+    /// Whether to name the next key to try.
+    pub guided: bool,
 }
 
 /// One thing said in the footer.
@@ -90,7 +93,7 @@ pub enum Layer {
 
 /// What a request was for, while its outcome is not known.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Pending {
+pub(super) enum Pending {
     Reply(DraftKey),
     BecomeChief,
     Leave,
@@ -113,15 +116,19 @@ pub struct App {
     pub(super) sequence: Sequence,
     drafts: HashMap<DraftKey, Draft>,
     pending: Vec<(u64, Pending)>,
+    /// What was sent from which draft, while no lead is known to have it.
+    on_their_way: Vec<(Uuid, DraftKey)>,
     next_ticket: u64,
+    guide: Option<Guide>,
     interrupted: Option<Duration>,
     waiting_told: Option<bool>,
-    effects: VecDeque<Effect>,
+    pub(super) effects: VecDeque<Effect>,
 }
 
 impl App {
     /// A console that knows nothing yet but the drafts kept.
     pub fn new(model: Model, settings: Settings, drafts: impl IntoIterator<Item = Draft>) -> Self {
+        let guide = settings.guided.then(Guide::default);
         Self {
             model,
             settings,
@@ -132,7 +139,9 @@ impl App {
             sequence: Sequence::default(),
             drafts: drafts.into_iter().map(|draft| (draft.key(), draft)).collect(),
             pending: Vec::new(),
+            on_their_way: Vec::new(),
             next_ticket: 0,
+            guide,
             interrupted: None,
             waiting_told: None,
             effects: VecDeque::new(),
@@ -170,6 +179,7 @@ impl App {
                 None => at += 1,
             }
         }
+        self.drop_drafts_of_what_arrived();
         let frozen = self.is_composing();
         self.roster.follow(&self.model, now, frozen);
         for layer in &mut self.layers {
@@ -184,6 +194,26 @@ impl App {
         }
     }
 
+    /// Whether there is a draft for `key`.
+    pub fn keeps(&self, key: &DraftKey) -> bool {
+        self.drafts.contains_key(key)
+    }
+
+    fn drop_drafts_of_what_arrived(&mut self) {
+        let (drafts, effects) = (&mut self.drafts, &mut self.effects);
+        let model = &self.model;
+        self.on_their_way.retain(|(id, key)| match model.sent(*id).map(|sent| sent.fate) {
+            Some(Fate::Taken | Fate::Answered) => {
+                drafts.remove(key);
+                effects.push_back(Effect::RemoveDraft(key.clone()));
+                false
+            }
+            // It may be gone: what was written is offered again.
+            Some(Fate::Unknown) => false,
+            Some(Fate::Queued) | None => true,
+        });
+    }
+
     fn is_composing(&self) -> bool {
         self.layers.iter().any(|layer| matches!(layer, Layer::Ask(state) if state.is_composing()))
     }
@@ -191,7 +221,8 @@ impl App {
     fn outcome(&mut self, pending: Pending, result: Result<Done, String>, now: Now) {
         match (pending, result) {
             (Pending::Reply(key), Ok(Done::Sent(id))) => {
-                self.drafts.remove(&key);
+                // The draft stays until the lead has it: a lease that ends first voids what is queued.
+                self.on_their_way.push((id, key.clone()));
                 for layer in &mut self.layers {
                     if let Layer::Ask(state) = layer
                         && state.key() == key
@@ -199,7 +230,6 @@ impl App {
                         state.sent(id);
                     }
                 }
-                self.effects.push_back(Effect::RemoveDraft(key));
             }
             (Pending::Reply(key), Err(why)) => {
                 let shown = self.layers.iter_mut().find_map(|layer| match layer {
@@ -317,13 +347,16 @@ impl App {
         }
     }
 
-    fn request(&mut self, pending: Pending, request: impl FnOnce(u64) -> Request) {
+    pub(super) fn request(&mut self, pending: Pending, request: impl FnOnce(u64) -> Request) {
         self.next_ticket += 1;
         self.pending.push((self.next_ticket, pending));
         self.effects.push_back(Effect::Request(request(self.next_ticket)));
     }
 
     fn intent(&mut self, intent: Intent, now: Now) {
+        if let Some(guide) = &mut self.guide {
+            guide.tried(intent);
+        }
         if intent != Intent::Interrupt {
             self.interrupted = None;
         }
@@ -380,7 +413,12 @@ impl App {
     fn interrupt(&mut self, now: Now) {
         let again =
             self.interrupted.is_some_and(|at| now.mono.saturating_sub(at) < super::burst::TWICE_WITHIN);
-        if again {
+        let at_stake = self.model.queued() > 0 && self.model.standing().lease().is_some();
+        if again && at_stake && self.confirm != Some(Confirm::Quit) {
+            self.keep_draft(now);
+            self.interrupted = Some(now.mono);
+            self.confirm = Some(Confirm::Quit);
+        } else if again {
             self.keep_draft(now);
             self.effects.push_back(Effect::Quit);
         } else {
@@ -476,7 +514,7 @@ impl App {
     }
 
     /// Opens the ask of `lead` in place of another that is open.
-    fn open_ask(&mut self, lead: &SessionId, compose: bool, now: Now) {
+    pub(super) fn open_ask(&mut self, lead: &SessionId, compose: bool, now: Now) {
         self.keep_draft(now);
         let Some(mut state) = ask::State::open(&self.model, lead) else { return };
         let key = state.key();
@@ -493,81 +531,6 @@ impl App {
         self.layers.retain(|layer| !matches!(layer, Layer::Ask(_)));
         self.layers.push(Layer::Ask(Box::new(state)));
         self.roster.select(lead, &self.model, now);
-    }
-
-    fn next_ask(&mut self, forward: bool, now: Now) {
-        let asking: Vec<SessionId> =
-            self.model.asking(now).into_iter().map(|lead| lead.session.clone()).collect();
-        // Where we put the cursor ourselves, nobody has seen that ask yet.
-        let current = match self.layers.last() {
-            Some(Layer::Ask(state)) => Some(state.lead().clone()),
-            _ => self.roster.placed().cloned(),
-        };
-        let open = match self.layers.last() {
-            Some(Layer::Ask(state)) => Some(state.is_sent()),
-            _ => None,
-        };
-        // What was answered just now may still be pending on disk for a moment.
-        let answered = match self.layers.last() {
-            Some(Layer::Ask(state)) if state.is_sent() => Some(state.lead().clone()),
-            _ => None,
-        };
-        let others: Vec<SessionId> =
-            asking.into_iter().filter(|lead| Some(lead) != answered.as_ref()).collect();
-        let at = current.and_then(|lead| others.iter().position(|other| *other == lead));
-        let next = match (at, others.len()) {
-            (_, 0) => {
-                self.say(format_args!("No other lead asks anything now."), Role::Notice, now);
-                return;
-            }
-            (None, count) => {
-                if forward {
-                    0
-                } else {
-                    count - 1
-                }
-            }
-            (Some(at), count) => {
-                if forward {
-                    (at + 1) % count
-                } else {
-                    (at + count - 1) % count
-                }
-            }
-        };
-        let lead = others[next].clone();
-        match open {
-            // After sending, straight to the next composer.
-            Some(sent) => self.open_ask(&lead, sent, now),
-            None => self.roster.select(&lead, &self.model, now),
-        }
-    }
-
-    fn focus_pane(&mut self, now: Now) {
-        let pane = self.selected().and_then(|lead| self.model.lead(lead)).map(|lead| lead.pane.clone());
-        match pane {
-            Some(pane) => {
-                let pane = pane.as_untrusted().clone();
-                self.request(Pending::Focus, |ticket| Request::Focus { ticket, pane });
-            }
-            None => self.say(format_args!("No lead is selected."), Role::Notice, now),
-        }
-    }
-
-    fn copy(&mut self, now: Now) {
-        let text = match self.layers.last() {
-            Some(Layer::Ask(state)) => Some(state.question().clone()),
-            Some(Layer::Diagnostics(_)) => Some(Untrusted::from(diagnostics::lines(self, now).join("\n"))),
-            Some(Layer::Help(_)) => None,
-            None => self.roster.selected().map(|lead| match self.model.lead(lead) {
-                Some(crate::herd::Lead { pending_ask: Some(ask), .. }) => ask.question.clone(),
-                _ => lead.as_untrusted().clone(),
-            }),
-        };
-        match text {
-            Some(text) => self.effects.push_back(Effect::Copy(text)),
-            None => self.say(format_args!("There is nothing to copy here."), Role::Notice, now),
-        }
     }
 
     /// Enter in the composer: sends once it is known to be no part of a paste.
@@ -633,6 +596,12 @@ impl App {
             let ask = self.model.lead(&draft.session).and_then(|lead| lead.pending_ask.as_ref());
             draft.ask.is_some() && ask.map(|ask| ask.ask) != draft.ask
         })
+    }
+
+    /// Which key to try next, where that is to be said.
+    pub fn hint(&self) -> Option<String> {
+        let has_asks = self.model.roster().leads.iter().any(crate::herd::Lead::needs_you);
+        self.guide.as_ref()?.next(self.context(), has_asks, &self.settings.keymap)
     }
 
     /// The window's title: how many asks wait.

@@ -204,10 +204,17 @@ pub struct Debounce {
 impl Debounce {
     /// Longest time a change may wait.
     pub const WITHIN: Duration = Duration::from_secs(1);
+    /// How long after saving failed it is tried again.
+    pub const AGAIN: Duration = Duration::from_secs(5);
 
     /// Something changed.
     pub fn changed(&mut self, now: Duration) {
         self.due.get_or_insert(now + Self::WITHIN);
+    }
+
+    /// Saving failed.
+    pub fn failed(&mut self, now: Duration) {
+        self.due.get_or_insert(now + Self::AGAIN);
     }
 
     /// Esc, a signal, or the terminal is lost: what is not saved is due now.

@@ -348,6 +348,17 @@ impl Keymap {
         binding.map(|binding| binding.sequences.iter().map(|keys| show(keys)).collect()).unwrap_or_default()
     }
 
+    /// The first key of `intent`, to name it; empty when it has none.
+    pub fn key_of(&self, intent: Intent) -> String {
+        self.keys_of(intent).into_iter().next().unwrap_or_default()
+    }
+
+    /// Whether `intent` can be asked for in `context`.
+    pub fn reaches(&self, intent: Intent, context: Context) -> bool {
+        let mut bindings = self.bindings.iter().filter(|binding| binding.action.intent == intent);
+        bindings.any(|binding| context.is_in(binding.action.scope) && !binding.sequences.is_empty())
+    }
+
     /// The footer of a context: first key and label, the most useful first.
     pub fn footer(&self, context: Context) -> Vec<(String, &'static str)> {
         self.bindings
@@ -395,9 +406,7 @@ fn parse_sequence(text: &str, action: &Action) -> Result<Vec<Key>, String> {
     };
     let in_text = action.scope.iter().any(|context| context.takes_text());
     if in_text && (first.is_text() || keys.len() > 1) {
-        return Err(
-            "it also works in a text field, where this is text; take a key with ctrl- or alt-".to_owned()
-        );
+        return Err("it works in a text field, where this is text; take a key with ctrl- or alt-".to_owned());
     }
     Ok(keys)
 }
@@ -554,8 +563,8 @@ mod tests {
             ("down", "f13", "no such key"),
             ("down", "f01", "no such key"),
             ("down", "\u{1b}", "keys.down: `\\u{1b}`: no such key"),
-            ("send", "x", "keys.send: `x`: it also works in a text field"),
-            ("back", "ctrl-x ctrl-y", "it also works in a text field"),
+            ("send", "x", "keys.send: `x`: it works in a text field"),
+            ("back", "ctrl-x ctrl-y", "it works in a text field"),
             ("interrupt", "ctrl-g", "keys.interrupt: it keeps its key"),
         ];
         for (name, key, expected) in cases {

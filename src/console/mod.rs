@@ -1,10 +1,12 @@
 //! The running application: what the operator sees and does.
 
+mod act;
 pub mod age;
 pub mod app;
 pub mod burst;
 pub mod composer;
 pub mod drafts;
+pub mod guide;
 pub mod intent;
 pub mod keymap;
 pub mod paint;

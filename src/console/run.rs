@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crossterm::event::{Event, KeyEventKind};
+use futures_util::FutureExt;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 
 use super::app::{App, Effect, Settings};
@@ -32,6 +33,8 @@ use crate::source;
 
 /// Frames are at least this far apart.
 const FRAME: Duration = Duration::from_millis(8);
+/// How long after a signal the process ends whatever holds it up: longer than ending takes.
+const LAST_RESORT: Duration = Duration::from_secs(7);
 /// How long ending may take before we end without it.
 const SHUTDOWN: Duration = Duration::from_secs(3);
 /// How long a suspension waits for drafts.
@@ -51,6 +54,8 @@ pub struct Options {
     pub keys: BTreeMap<String, Vec<String>>,
     /// Styles and glyphs.
     pub theme: Theme,
+    /// Whether to name the next key to try, as the demo has it.
+    pub guided: bool,
     /// How to be taken for Pi, should Herdr not list us in spite of the hint.
     pub second_attempt: Option<Reexec>,
     /// How to be no Pi any more, on leaving Chief mode.
@@ -71,6 +76,9 @@ pub enum RunError {
     /// The keys configured are wrong.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
     Keys(Vec<KeymapError>),
+    /// A draft could not be kept.
+    #[error("a draft is lost: {0}")]
+    Unsaved(String),
     /// The system refused.
     #[error("can't start: {0}")]
     Io(#[from] std::io::Error),
@@ -152,6 +160,7 @@ async fn console(options: Options, keymap: Keymap) -> Result<Ended, RunError> {
         facts.clone(),
         Arc::clone(&lease_changed),
     ));
+    tasks.spawn(last_resort(Arc::clone(&office), releaser.clone()));
     if let Some(status) = status {
         tasks.spawn(tell_registration(status, facts.clone()));
     }
@@ -178,6 +187,7 @@ async fn console(options: Options, keymap: Keymap) -> Result<Ended, RunError> {
         keymap,
         theme: options.theme,
         clock: local_time,
+        guided: options.guided,
     };
     let app = App::new(Model::new(session, registration), settings, kept.drafts);
     let (troubles, mut troubles_seen) = mpsc::unbounded_channel();
@@ -203,12 +213,45 @@ async fn console(options: Options, keymap: Keymap) -> Result<Ended, RunError> {
     for skipped in kept.skipped {
         console.app.say(format_args!("A draft was not read: {skipped}"), Role::Warning, console.now());
     }
-    let ended = console.turn(&mut screen, &mut events, &mut signals, &received, &mut troubles_seen).await;
-    console.end(&ended, releaser, service).await;
+    let turned = console.turn(&mut screen, &mut events, &mut signals, &received, &mut troubles_seen);
+    // Drafts, lease and registration matter after a panic, too.
+    let ended = std::panic::AssertUnwindSafe(turned).catch_unwind().await;
+    let unsaved = console.end(releaser, service).await;
     drop(events);
     drop(screen);
     tasks.shutdown().await;
-    ended
+    let ended = match ended {
+        Ok(ended) => ended,
+        Err(panic) => std::panic::resume_unwind(panic),
+    };
+    match unsaved.into_iter().next() {
+        Some(why) => Err(RunError::Unsaved(why)),
+        None => ended,
+    }
+}
+
+/// Ends the process if a signal asked for that and the loop does not: a terminal that takes no
+/// output holds it up. Whoever waits for us must not wait for ever.
+async fn last_resort(office: Arc<Office>, releaser: Option<Releaser>) {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (Ok(mut terminate), Ok(mut hangup)) = (signal(SignalKind::terminate()), signal(SignalKind::hangup()))
+    else {
+        return;
+    };
+    let signal = tokio::select! {
+        _ = terminate.recv() => Signal::Terminate,
+        _ = hangup.recv() => Signal::Hangup,
+    };
+    tokio::time::sleep(LAST_RESORT).await;
+    let released = tokio::task::spawn_blocking(move || {
+        if let Some(releaser) = releaser {
+            // Title and tokens lapse by themselves if this fails.
+            let _ = releaser.release_blocking();
+        }
+        drop(office.lease().take());
+    });
+    let _ = tokio::time::timeout(SHUTDOWN, released).await;
+    std::process::exit(i32::from(signal.exit_code()));
 }
 
 async fn tell_registration(mut status: watch::Receiver<Registration>, facts: FactSender) {
@@ -256,11 +299,19 @@ struct Console {
     /// When the frame shown is out of date by itself.
     next_frame: Option<Instant>,
     last_frame: Option<Instant>,
-    /// What became of work nobody waits for, for the footer.
-    troubles: mpsc::UnboundedSender<(String, Role)>,
+    /// For the footer.
+    troubles: mpsc::UnboundedSender<News>,
     second_attempt: Option<Reexec>,
     on_leaving: Option<Reexec>,
     on_becoming_chief: Option<Reexec>,
+}
+
+/// What became of work nobody waits for.
+struct News {
+    text: String,
+    role: Role,
+    /// The draft that could not be kept.
+    unsaved: Option<Draft>,
 }
 
 enum Turn {
@@ -281,7 +332,7 @@ impl Console {
         events: &mut Events,
         signals: &mut Signals,
         facts: &fact::FactReceiver,
-        troubles: &mut mpsc::UnboundedReceiver<(String, Role)>,
+        troubles: &mut mpsc::UnboundedReceiver<News>,
     ) -> Result<Ended, RunError> {
         loop {
             if self.dirty && self.last_frame.is_none_or(|last| last.elapsed() >= FRAME) {
@@ -323,9 +374,12 @@ impl Console {
                         return Ok(Ended::Again(again));
                     }
                 }
-                Some((text, role)) = troubles.recv() => {
+                Some(news) = troubles.recv() => {
                     let now = self.now();
-                    self.app.say(format_args!("{text}"), role, now);
+                    self.app.say(format_args!("{}", news.text), news.role, now);
+                    if let Some(draft) = news.unsaved {
+                        self.save_again(draft);
+                    }
                     self.dirty = true;
                 }
                 () = asleep => {}
@@ -455,7 +509,7 @@ impl Console {
                     self.unsaved.remove(&path);
                     let directory = self.state.drafts();
                     let removed = self.disk.run(move || drafts::remove(&directory, &key));
-                    self.tell_trouble("The draft of what was sent stays", removed);
+                    self.tell_trouble("The draft of what was sent stays", None, removed);
                 }
                 Effect::Copy(text) => self.copy(text, screen),
                 Effect::Redraw => turn = Turn::Redraw,
@@ -485,9 +539,18 @@ impl Console {
     /// Makes the drafts durable, without waiting for it; the disk thread keeps the order.
     fn save_drafts(&mut self) {
         for draft in std::mem::take(&mut self.unsaved).into_values() {
-            let directory = self.state.drafts();
-            let saved = self.disk.run(move || drafts::save(&directory, &draft));
-            self.tell_trouble("The draft is not saved", saved);
+            let (directory, saved) = (self.state.drafts(), draft.clone());
+            let saved = self.disk.run(move || drafts::save(&directory, &saved));
+            self.tell_trouble("The draft is not saved", Some(draft), saved);
+        }
+    }
+
+    /// Saving failed: tried again in a while, unless the draft changed or went meanwhile.
+    fn save_again(&mut self, draft: Draft) {
+        let key = draft.key();
+        if self.app.keeps(&key) {
+            self.unsaved.entry(drafts::path(&self.state.drafts(), &key)).or_insert(draft);
+            self.save.failed(self.now().mono);
         }
     }
 
@@ -495,6 +558,7 @@ impl Console {
     fn tell_trouble(
         &self,
         what: &'static str,
+        unsaved: Option<Draft>,
         work: impl Future<Output = Result<Result<(), DiskError>, DiskThreadGone>> + Send + 'static,
     ) {
         let troubles = self.troubles.clone();
@@ -506,7 +570,7 @@ impl Console {
             };
             tracing::warn!(why, what);
             // The console may have ended meanwhile.
-            let _ = troubles.send((format!("{what}: {why}"), Role::Alarm));
+            let _ = troubles.send(News { text: format!("{what}: {why}"), role: Role::Alarm, unsaved });
         });
     }
 
@@ -526,22 +590,23 @@ impl Console {
                 Err(error) => (format!("Not copied: {error}"), Role::Warning),
             };
             // The console may have ended meanwhile.
-            let _ = troubles.send(told);
+            let (text, role) = told;
+            let _ = troubles.send(News { text, role, unsaved: None });
         });
     }
 
-    /// Keeps drafts, releases lease and registration, within a bounded time.
-    async fn end(
-        &mut self,
-        ended: &Result<Ended, RunError>,
-        releaser: Option<Releaser>,
-        service: tokio::task::JoinHandle<()>,
-    ) {
+    /// Keeps drafts, releases lease and registration, within a bounded time; why drafts could not be
+    /// kept.
+    async fn end(&mut self, releaser: Option<Releaser>, service: tokio::task::JoinHandle<()>) -> Vec<String> {
+        let mut unsaved = Vec::new();
         for draft in std::mem::take(&mut self.unsaved).into_values() {
             let directory = self.state.drafts();
-            let saved = self.disk.run(move || drafts::save(&directory, &draft)).await;
-            if let Ok(Err(error)) = saved {
-                tracing::warn!(%error, "saving a draft");
+            let saved = self.disk.run(move || drafts::save(&directory, &draft));
+            match tokio::time::timeout(SHUTDOWN, saved).await {
+                Ok(Ok(Ok(()))) => {}
+                Ok(Ok(Err(error))) => unsaved.push(error.to_string()),
+                Ok(Err(error)) => unsaved.push(error.to_string()),
+                Err(_) => unsaved.push("the disk does not answer".to_owned()),
             }
         }
         let (done, finished) = oneshot::channel();
@@ -550,13 +615,18 @@ impl Console {
             finished.await.is_ok()
         });
         if !released.await.unwrap_or(false) {
-            tracing::warn!(?ended, "the service did not end in time");
+            tracing::warn!("the service did not end in time");
             service.abort();
             if let Some(releaser) = releaser {
                 let released = tokio::task::spawn_blocking(move || releaser.release_blocking());
                 // Title and tokens lapse by themselves if this fails, too.
                 let _ = tokio::time::timeout(SHUTDOWN, released).await;
             }
+            // The service was ended before it could: descriptor and lock go, if the disk answers.
+            let office = Arc::clone(&self.office);
+            let released = self.disk.run(move || drop(office.lease().take()));
+            let _ = tokio::time::timeout(SHUTDOWN, released).await;
         }
+        unsaved
     }
 }

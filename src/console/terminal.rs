@@ -61,10 +61,7 @@ const POP_TITLE: &str = "\x1b[23;2t";
 #[derive(Debug, thiserror::Error)]
 pub enum TerminalError {
     /// Standard input or output is something else.
-    #[error(
-        "the console needs a terminal, and {which} is none: use `headman list` for the roster, \
-         or `--plain` for text that can be piped"
-    )]
+    #[error("the console needs a terminal, and {which} is none")]
     NotATerminal {
         /// Which of them.
         which: &'static str,
@@ -83,6 +80,18 @@ pub enum TerminalError {
         /// Why it failed.
         source: io::Error,
     },
+}
+
+impl TerminalError {
+    /// The next step, without a full stop.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::NotATerminal { .. } => {
+                "Use `headman list` for the leads, or --plain for text that can be piped"
+            }
+            Self::Left | Self::Gone | Self::Io { .. } => "Use `headman list`, or another terminal",
+        }
+    }
 }
 
 /// What to ask the terminal for.
@@ -385,7 +394,8 @@ mod tests {
 
     #[test]
     fn without_a_terminal_the_error_says_what_to_use() {
-        let error = TerminalError::NotATerminal { which: "standard output" }.to_string();
-        assert!(error.contains("`headman list`") && error.contains("`--plain`"), "{error}");
+        let error = TerminalError::NotATerminal { which: "standard output" };
+        assert_eq!(error.to_string(), "the console needs a terminal, and standard output is none");
+        assert!(error.hint().contains("`headman list`") && error.hint().contains("--plain"));
     }
 }

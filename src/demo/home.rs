@@ -29,7 +29,7 @@ const PARTS: [&str; 5] = ["agent", "herdr", "home", "state", "work"];
 #[derive(Debug, thiserror::Error)]
 pub enum HomeError {
     /// The system refused.
-    #[error("can't {operation} {}: {why}. Choose another directory with --dir", shown(path))]
+    #[error("can't {operation} {}: {why}", shown(path))]
     Disk {
         /// What was tried.
         operation: &'static str,
@@ -39,10 +39,7 @@ pub enum HomeError {
         why: io::Error,
     },
     /// A socket in it would have too long a path.
-    #[error(
-        "{} is {surplus} bytes too long for a socket in it. Choose a shorter one with --dir",
-        shown(path)
-    )]
+    #[error("{} is {surplus} bytes too long for a socket in it", shown(path))]
     TooLong {
         /// The directory.
         path: PathBuf,
@@ -50,14 +47,27 @@ pub enum HomeError {
         surplus: usize,
     },
     /// Its path is no text.
-    #[error("{} is not UTF-8, which a lead could not be told. Choose another with --dir", shown(.0))]
+    #[error("{} is not UTF-8, which a lead could not be told", shown(.0))]
     NotText(PathBuf),
     /// Something else is in it.
-    #[error("{} is not empty and no demo's. Choose an empty or a new one with --dir", shown(.0))]
+    #[error("{} is not empty and no demo's", shown(.0))]
     Foreign(PathBuf),
     /// Another demo lives in it.
-    #[error("another demo runs in {}. End it, or choose another directory with --dir", shown(.0))]
+    #[error("another demo runs in {}", shown(.0))]
     Occupied(PathBuf),
+}
+
+impl HomeError {
+    /// The next step, without a full stop.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Disk { .. } => "Choose another directory with --dir",
+            Self::TooLong { .. } => "Choose a shorter one with --dir",
+            Self::NotText(_) => "Choose another with --dir",
+            Self::Foreign(_) => "Choose an empty or a new one with --dir",
+            Self::Occupied(_) => "End it, or choose another directory with --dir",
+        }
+    }
 }
 
 fn on<'a>(operation: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> HomeError + use<'a> {
@@ -169,7 +179,7 @@ impl Home {
 }
 
 impl Drop for Home {
-    /// Removes it, unless it was there before.
+    /// Removes it, unless it was there before or somebody else put something into it.
     fn drop(&mut self) {
         if self.made
             && let Err(error) = remove_marked(&self.path)
@@ -214,16 +224,17 @@ fn lock_dead(mark: &Path) -> Option<File> {
     text.starts_with(MARK_TEXT).then_some(file)
 }
 
-/// Removes a marked directory, its mark last.
+/// Removes what a demo makes in its directory, its mark last, and then the directory, unless
+/// something else is in it: that is somebody's, and stays with the directory.
 fn remove_marked(path: &Path) -> io::Result<()> {
-    for entry in std::fs::read_dir(path)? {
-        let entry = entry?;
-        if entry.file_name() != MARK {
-            remove(&entry.path())?;
-        }
+    for part in PARTS {
+        remove(&path.join(part))?;
     }
     std::fs::remove_file(path.join(MARK))?;
-    std::fs::remove_dir(path)
+    match std::fs::remove_dir(path) {
+        Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
+        other => other,
+    }
 }
 
 /// Removes whatever stands at `path`, if anything does, following no link.
@@ -297,6 +308,14 @@ mod tests {
         let home = Home::make(Some(&dir)).unwrap();
         assert!(!dir.join("work/left").exists());
         drop(home);
+
+        // What somebody puts beside the demo's own parts outlives it.
+        std::fs::remove_dir_all(&dir).unwrap();
+        let home = Home::make(Some(&dir)).unwrap();
+        std::fs::write(dir.join("mine"), "x").unwrap();
+        drop(home);
+        let left: Vec<_> = std::fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(left, ["mine"]);
 
         let foreign = base.path().join("f");
         std::fs::create_dir(&foreign).unwrap();

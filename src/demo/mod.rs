@@ -1,6 +1,7 @@
 //! A simulated herd: real sockets, real files and real processes under the real engine.
 
 pub mod cast;
+mod command;
 pub mod crew;
 pub mod environment;
 pub mod home;

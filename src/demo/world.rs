@@ -4,19 +4,16 @@
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::ExitStatus;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
-use tokio::process::Child;
-use tokio::signal::unix::{SignalKind, signal};
+use rustix::process::Signal;
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
 use super::cast;
+use super::command::{Signals, code_of, wait};
 use super::crew::{self, Member};
 use super::environment;
 use super::home::{Home, HomeError};
@@ -25,11 +22,14 @@ use super::random::Random;
 use super::server::{Checkout, Created, Server};
 use super::session::{self, now};
 use super::stage::{self, Stage};
+use crate::chief::staff::Office;
 use crate::chief::state_dir::{Identity, StateDir, StateError};
 use crate::contract::role::Role;
 use crate::disk::durable::shown;
 use crate::disk::records::{self, Holding};
 use crate::disk::{AgentDir, Runtime};
+use crate::herd::Lead;
+use crate::herdr::Client;
 
 /// How many leads there can be.
 pub const MAX_LEADS: usize = 400;
@@ -39,15 +39,25 @@ pub const LEADS: usize = cast::WRITTEN;
 const OWN_PROCESS: usize = 32;
 /// How often it is looked who is Chief on the console's pane.
 const LOOK: Duration = Duration::from_millis(150);
-/// How long the console may take to end once it was asked to.
-const CONSOLE_ENDS: Duration = Duration::from_secs(5);
+/// How long a command waits for the herd to stand.
+const ASSEMBLED_WITHIN: Duration = Duration::from_secs(15);
+/// How long the console does: it shows leads as they come.
+const OPENS_WITHIN: Duration = Duration::from_secs(1);
+/// How often it is looked whether it stands.
+const ASSEMBLED_POLL: Duration = Duration::from_millis(15);
 /// How long a lead stays away after it died, at speed 1.
 const AWAY: Duration = Duration::from_secs(8);
+
+/// What a served demo says of itself.
+const SERVED: &str = "\
+headman: the herd runs until this ends (Ctrl-C). To use it, run the lines above in another shell, or
+headman: start it as `headman demo --serve > herd.env` and there run `. ./herd.env`; then `headman list`
+";
 
 /// What is wanted.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Where to live; none for a fresh temporary directory, removed at the end.
+    /// Where to live; none for a fresh temporary directory. What is made is removed at the end.
     pub dir: Option<PathBuf>,
     /// How many times faster than life, 0–1,000; 0 stands still after the opening.
     pub speed: f64,
@@ -59,6 +69,8 @@ pub struct Options {
     pub serve: bool,
     /// What to run in the herd; empty for the console.
     pub command: Vec<OsString>,
+    /// Options for the console, where it is what is run.
+    pub for_console: Vec<OsString>,
     /// headman itself; none for the running executable.
     pub program: Option<PathBuf>,
 }
@@ -72,6 +84,7 @@ impl Default for Options {
             seed: 1,
             serve: false,
             command: Vec::new(),
+            for_console: Vec::new(),
             program: None,
         }
     }
@@ -87,10 +100,7 @@ pub enum DemoError {
     #[error(transparent)]
     Home(#[from] HomeError),
     /// The simulated Herdr can't listen.
-    #[error(
-        "the simulated Herdr can't listen at {}: {why}. Choose another directory with --dir",
-        shown(path)
-    )]
+    #[error("the simulated Herdr can't listen at {}: {why}", shown(path))]
     Server {
         /// Its socket.
         path: PathBuf,
@@ -98,7 +108,7 @@ pub enum DemoError {
         why: io::Error,
     },
     /// A working directory can't be made.
-    #[error("can't make {}: {why}. Choose another directory with --dir", shown(path))]
+    #[error("can't make {}: {why}", shown(path))]
     Directory {
         /// Which.
         path: PathBuf,
@@ -109,7 +119,7 @@ pub enum DemoError {
     #[error("the console's state can't be prepared: {0}")]
     State(#[from] StateError),
     /// The command can't be run.
-    #[error("can't run {command}: {why}. Check its name and that it may be executed")]
+    #[error("can't run {command}: {why}")]
     Command {
         /// Safe to print.
         command: String,
@@ -137,6 +147,20 @@ impl DemoError {
             Self::System(..) => "system",
         }
     }
+
+    /// The next step, without a full stop.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Option(_) => "See `headman demo --help`",
+            Self::Home(error) => error.hint(),
+            Self::Server { .. } | Self::Directory { .. } | Self::State(_) => {
+                "Choose another directory with --dir"
+            }
+            Self::Command { .. } => "Check its name and that it may be executed",
+            Self::Print(_) => "Check where standard output goes",
+            Self::System(..) => "Try again",
+        }
+    }
 }
 
 /// A running herd. [`World::end`] ends it in order; dropped, its processes are killed and its
@@ -146,6 +170,7 @@ pub struct World {
     agent_dir: AgentDir,
     state_dir: PathBuf,
     console: Created,
+    leads: usize,
     stage: Arc<Stage>,
     ending: watch::Sender<bool>,
     keeping: JoinSet<()>,
@@ -220,6 +245,7 @@ impl World {
             agent_dir,
             state_dir,
             console,
+            leads: options.leads,
             stage,
             ending,
             keeping,
@@ -259,6 +285,7 @@ impl World {
         let mut all = self.server.environment(&self.console.pane);
         all.push(("PI_CODING_AGENT_DIR", text(self.agent_dir.path())));
         all.push(("HEADMAN_STATE_DIR", text(&self.state_dir)));
+        all.push(("HEADMAN_DEMO", "1".to_owned()));
         all
     }
 
@@ -269,11 +296,45 @@ impl World {
         self.following.abort();
     }
 
-    /// Runs `command` on this terminal, as the console of this herd, to its end.
-    async fn run(&self, command: &[OsString], signals: &mut Signals) -> Result<u8, DemoError> {
-        let (program, arguments) = match command.split_first() {
+    /// Waits until the herd stands, for some time and unless a lead was given up: every lead is
+    /// listed and has its record, and where nothing moves, an ask stands. Whoever comes then finds
+    /// what is promised. The signal that asked to end meanwhile.
+    async fn assembled(&self, options: &Options, signals: &mut Signals) -> Option<Signal> {
+        let socket = self.home.socket();
+        let runtime = self.agent_dir.runtime(socket.as_os_str());
+        let client = Client::new(socket);
+        // An identity that nobody has: nobody is left out as the Chief.
+        let chief = Identity::new(Role::Lead).session();
+        let office = Office::new(self.agent_dir.clone(), runtime, chief, Instant::now());
+        let all_there = async {
+            loop {
+                let snapshot = client.snapshot().await.ok();
+                let roster = snapshot.and_then(|snapshot| office.roster(&snapshot).ok());
+                if roster.is_some_and(|roster| {
+                    roster.leads.len() >= self.leads
+                        && (options.speed > 0.0 || roster.leads.iter().any(Lead::needs_you))
+                }) {
+                    return;
+                }
+                tokio::time::sleep(ASSEMBLED_POLL).await;
+            }
+        };
+        let opens_console = options.command.is_empty() && !options.serve;
+        let within = if opens_console { OPENS_WITHIN } else { ASSEMBLED_WITHIN };
+        let mut trouble = self.trouble();
+        tokio::select! {
+            () = all_there => None,
+            signal = signals.next() => Some(signal),
+            _ = trouble.wait_for(|all| !all.is_empty()) => None,
+            () = tokio::time::sleep(within) => None,
+        }
+    }
+
+    /// Runs the command of `options` on this terminal, as the console of this herd, to its end.
+    async fn run(&self, options: &Options, signals: &mut Signals) -> Result<u8, DemoError> {
+        let (program, arguments) = match options.command.split_first() {
             Some((program, arguments)) => (program.as_os_str(), arguments),
-            None => (self.stage.program.as_os_str(), &[][..]),
+            None => (self.stage.program.as_os_str(), &*options.for_console),
         };
         let mut child = tokio::process::Command::new(program)
             .args(arguments)
@@ -300,6 +361,8 @@ impl World {
             output.write_all(text.as_bytes()).and_then(|()| output.flush())
         };
         print(&lines).map_err(DemoError::Print)?;
+        // Where nobody reads it nothing is lost.
+        let _ = writeln!(io::stderr().lock(), "{}", SERVED.trim_end());
         let mut trouble = self.trouble();
         let mut told = 0;
         loop {
@@ -320,11 +383,13 @@ impl World {
 pub async fn run(options: Options) -> Result<u8, DemoError> {
     let mut signals = Signals::new().map_err(|why| DemoError::System("wait for signals", why))?;
     let world = World::start(&options).await?;
-    let ended = if options.serve {
-        world.serve(&mut signals).await
-    } else {
-        world.run(&options.command, &mut signals).await
-    };
+    if let Some(signal) = world.assembled(&options, &mut signals).await {
+        world.end().await;
+        let code = u8::try_from(128 + signal.as_raw()).unwrap_or(u8::MAX);
+        return Ok(if options.serve { 0 } else { code });
+    }
+    let ended =
+        if options.serve { world.serve(&mut signals).await } else { world.run(&options, &mut signals).await };
     if !options.serve {
         // While the command ran, the terminal was its own.
         complain(&world.trouble().borrow(), 0);
@@ -481,87 +546,6 @@ async fn follow_chief(
             changed = console.changed() => if changed.is_err() { return },
         }
     }
-}
-
-/// What asks a demo to end, and what is passed on to the command it runs.
-struct Signals {
-    terminate: tokio::signal::unix::Signal,
-    hang_up: tokio::signal::unix::Signal,
-    interrupt: tokio::signal::unix::Signal,
-    child: tokio::signal::unix::Signal,
-}
-
-impl Signals {
-    fn new() -> io::Result<Self> {
-        Ok(Self {
-            terminate: signal(SignalKind::terminate())?,
-            hang_up: signal(SignalKind::hangup())?,
-            interrupt: signal(SignalKind::interrupt())?,
-            child: signal(SignalKind::child())?,
-        })
-    }
-
-    async fn next(&mut self) -> Signal {
-        tokio::select! {
-            _ = self.terminate.recv() => Signal::TERM,
-            _ = self.hang_up.recv() => Signal::HUP,
-            _ = self.interrupt.recv() => Signal::INT,
-        }
-    }
-
-    /// Any of them, or one that tells of a child.
-    async fn next_with_child(&mut self) -> Option<Signal> {
-        tokio::select! {
-            _ = self.terminate.recv() => Some(Signal::TERM),
-            _ = self.hang_up.recv() => Some(Signal::HUP),
-            // A key at the terminal, which the command got as well.
-            _ = self.interrupt.recv() => None,
-            _ = self.child.recv() => None,
-        }
-    }
-}
-
-/// Waits for the command, passing on what asks to end, and stopping when it stops.
-async fn wait(child: &mut Child, signals: &mut Signals) -> io::Result<ExitStatus> {
-    let Some(pid) = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed())) else {
-        return child.wait().await;
-    };
-    loop {
-        tokio::select! {
-            ended = child.wait() => return ended,
-            asked = signals.next_with_child() => match asked {
-                Some(signal) => {
-                    rustix::process::kill_process(pid, signal)?;
-                    if let Ok(ended) = tokio::time::timeout(CONSOLE_ENDS, child.wait()).await {
-                        return ended;
-                    }
-                    child.start_kill()?;
-                }
-                None => stop_with(pid)?,
-            },
-        }
-    }
-}
-
-/// If the command was stopped (Ctrl-Z), stops this process too, so that the shell has its terminal
-/// back; and lets it go on when this one does.
-fn stop_with(child: Pid) -> io::Result<()> {
-    let look = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG;
-    let stopped = match rustix::process::waitid(WaitId::Pid(child), look) {
-        // It has ended, and waits to be waited for: it will never stop.
-        Err(rustix::io::Errno::CHILD) => return Ok(()),
-        looked => looked?,
-    };
-    if stopped.is_some_and(|status| status.stopped()) {
-        rustix::process::kill_process(rustix::process::getpid(), Signal::STOP)?;
-        rustix::process::kill_process(child, Signal::CONT)?;
-    }
-    Ok(())
-}
-
-fn code_of(ended: ExitStatus) -> u8 {
-    let code = ended.code().or_else(|| ended.signal().map(|signal| 128 + signal));
-    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
 }
 
 /// Writes trouble from the `told`-th on to standard error; how much has been told now.

@@ -19,7 +19,7 @@ pub const FILE_MODE: RawMode = 0o600;
 
 /// A system call that failed: which, on what, why.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("can't {operation} {}: {reason}", path.display())]
+#[error("{reason}: can't {operation} {}", path.display())]
 pub struct DiskError {
     /// What was tried.
     pub operation: &'static str,
@@ -112,6 +112,22 @@ pub fn read_private(path: &Path, limit: usize) -> Result<Vec<u8>, Unreadable> {
         .read_to_end(&mut bytes)
         .map_err(|error| Unreadable::Disk(DiskError::io("read", path)(error)))?;
     if bytes.len() > limit { Err(Unreadable::TooLarge(limit)) } else { Ok(bytes) }
+}
+
+/// Opens a private file to read and write, made if missing; refuses what [`read_private`] does.
+/// Never blocks on a FIFO.
+pub fn open_private(path: &Path) -> Result<std::fs::File, Unreadable> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let fd = match fs::open(path, flags, Mode::from_raw_mode(FILE_MODE)) {
+        Ok(fd) => fd,
+        Err(Errno::LOOP) => return Err(Unreadable::Symlink),
+        Err(Errno::ISDIR) => return Err(Unreadable::NotRegular("a directory")),
+        Err(Errno::NXIO) => return Err(Unreadable::NotRegular("a socket")),
+        Err(reason) => return Err(Unreadable::Disk(DiskError::on("open", path)(reason))),
+    };
+    let stat = fs::fstat(&fd).map_err(|reason| Unreadable::Disk(DiskError::on("look at", path)(reason)))?;
+    check_private(&stat)?;
+    Ok(fd.into())
 }
 
 fn check_private(stat: &fs::Stat) -> Result<(), Unreadable> {

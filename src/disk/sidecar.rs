@@ -3,21 +3,39 @@
 //! A claim names a process by its pid alone. When a console dies and its pid is taken by another
 //! process, the contract's lock looks held for ever. Every console therefore holds an advisory lock
 //! on one file of its state directory for as long as it holds (or tries for) the lease, and writes
-//! its claims there first. Who holds that lock knows that whoever wrote those claims is dead.
+//! its claims there first, each with the start of its process and the boot of the system. Who holds
+//! that lock, and finds that the process of that pid started at another time or under another boot,
+//! knows that whoever wrote the claim is dead. The lock alone proves nothing: a copy of the state
+//! directory has a lock of its own.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use super::durable::DiskError;
+use super::durable::{self, DiskError, Unreadable};
 use crate::contract::Claim;
 
 /// Claims remembered; older ones are dropped.
 const MAX_LINES: usize = 32;
+
+/// Why the advisory lock can't be had.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SidecarError {
+    /// The disk failed.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+    /// Its file is not one of ours alone.
+    #[error("{}: {reason}. Move it away to start with a new one", path.display())]
+    NotOurs {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        reason: Unreadable,
+    },
+}
 
 /// The advisory lock, held until dropped.
 #[derive(Debug)]
@@ -39,7 +57,7 @@ struct Line {
 
 impl Sidecar {
     /// Takes the advisory lock on `path`, or says that another process of ours has it.
-    pub fn take(path: &Path) -> Result<Option<Self>, DiskError> {
+    pub fn take(path: &Path) -> Result<Option<Self>, SidecarError> {
         let failed = |operation: &'static str| {
             move |error: std::io::Error| DiskError {
                 operation,
@@ -48,22 +66,18 @@ impl Sidecar {
             }
         };
         // Never replaced or removed: the lock belongs to this very file.
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits() as i32)
-            .open(path)
-            .map_err(failed("open"))?;
+        let mut file = match durable::open_private(path) {
+            Ok(file) => file,
+            Err(Unreadable::Disk(error)) => return Err(error.into()),
+            Err(reason) => return Err(SidecarError::NotOurs { path: path.to_owned(), reason }),
+        };
         // By its full path: the standard library has methods of the same name.
         match fs2::FileExt::try_lock_exclusive(&file) {
             Ok(()) => {}
             Err(error) if error.raw_os_error() == fs2::lock_contended_error().raw_os_error() => {
                 return Ok(None);
             }
-            Err(error) => return Err(failed("lock")(error)),
+            Err(error) => return Err(failed("lock")(error).into()),
         }
         let mut text = String::new();
         (&mut file).take(64 * 1024).read_to_string(&mut text).map_err(failed("read"))?;
@@ -71,10 +85,16 @@ impl Sidecar {
         Ok(Some(Self { file, path: path.to_owned(), claims }))
     }
 
-    /// Whether `claim` was made by a process of ours that is dead now.
-    pub fn made(&self, claim: &Claim) -> bool {
+    /// Whether `claim` was made by a process of ours that is dead now: its pid belongs to a process
+    /// that started at another time, or the system was booted since. What can't be told is no proof.
+    pub fn is_of_the_dead(&self, claim: &Claim) -> bool {
         let (id, pid) = (claim.id.to_string(), claim.pid.as_number());
-        self.claims.iter().any(|line| line.claim == id && f64::from(line.pid) == pid)
+        let boot = boot_id();
+        self.claims.iter().filter(|line| line.claim == id && f64::from(line.pid) == pid).any(|line| {
+            let rebooted = line.boot.is_some() && boot.is_some() && line.boot != boot;
+            let now = start_time(line.pid);
+            rebooted || (line.start.is_some() && now.is_some() && line.start != now)
+        })
     }
 
     /// Remembers `claim` as ours, before it is published.
@@ -85,9 +105,7 @@ impl Sidecar {
             claim: claim.id.to_string(),
             pid,
             start: start_time(pid),
-            boot: std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
-                .ok()
-                .map(|boot| boot.trim().to_owned()),
+            boot: boot_id(),
         });
         let surplus = self.claims.len().saturating_sub(MAX_LINES);
         self.claims.drain(..surplus);
@@ -114,6 +132,12 @@ impl Sidecar {
             reason: Errno::from_io_error(&error).unwrap_or(Errno::IO),
         })
     }
+}
+
+/// Which boot of the system this is; none where the system does not tell.
+fn boot_id() -> Option<String> {
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    Some(boot.trim().to_owned())
 }
 
 /// When a process started, in clock ticks since boot; none where the system does not tell.

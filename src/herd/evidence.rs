@@ -249,19 +249,30 @@ pub struct Evidence {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EvidenceError {
     /// It is no JSON text.
-    #[error("the evidence is {0}. Give one JSON object, as captured")]
+    #[error("the evidence is {0}")]
     NotJson(#[from] NotJson),
     /// It is no object.
-    #[error("the evidence is not a JSON object. Give one object with agents and coordinationStates")]
+    #[error("the evidence is not a JSON object")]
     NotObject,
     /// One of its members is of another type.
-    #[error("in the evidence {key} is not {expected}. Correct it or leave it out")]
+    #[error("in the evidence {key} is not {expected}")]
     Malformed {
         /// The member.
         key: &'static str,
         /// What it should be.
         expected: &'static str,
     },
+}
+
+impl EvidenceError {
+    /// The next step, without a full stop.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::NotJson(_) => "Give one JSON object, as captured",
+            Self::NotObject => "Give one object with agents and coordinationStates",
+            Self::Malformed { .. } => "Correct it or leave it out",
+        }
+    }
 }
 
 impl Evidence {

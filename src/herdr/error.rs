@@ -1,30 +1,26 @@
 //! What can go wrong with Herdr, told apart.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::contract::Untrusted;
 
-/// Why a request got no usable answer. The text of each says what failed, on what, and what to do.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+/// Why a request got no usable answer. [`HerdrError::why`] says what failed and on what,
+/// [`HerdrError::hint`] what to do; as text it is both.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HerdrError {
     /// Nothing stands at the socket's path.
-    #[error(
-        "Herdr is not running: no socket at {}. Start `herdr`, or name its socket with --socket",
-        show(path)
-    )]
     NoSocket {
         /// The path that was tried.
         path: PathBuf,
     },
     /// The socket file is there, but nobody listens.
-    #[error("Herdr refused the connection at {}: nobody listens there. Start `herdr` again", show(path))]
     Refused {
         /// The path that was tried.
         path: PathBuf,
     },
     /// No whole answer within the time allowed.
-    #[error("Herdr did not answer {method} within {} ms. It may be busy; trying again helps", after.as_millis())]
     TimedOut {
         /// The method asked for.
         method: String,
@@ -32,10 +28,6 @@ pub enum HerdrError {
         after: Duration,
     },
     /// Another user's process listens there.
-    #[error(
-        "the socket {} belongs to user {theirs}, not to user {ours}: not used. Check --socket",
-        show(path)
-    )]
     ForeignPeer {
         /// The path that was tried.
         path: PathBuf,
@@ -45,10 +37,6 @@ pub enum HerdrError {
         ours: u32,
     },
     /// The answer is not what the protocol says.
-    #[error(
-        "Herdr answered {method} with something else than a reply ({why}): {}. Is this a Herdr socket?",
-        short(excerpt)
-    )]
     Garbage {
         /// The method asked for.
         method: String,
@@ -58,15 +46,11 @@ pub enum HerdrError {
         excerpt: Untrusted,
     },
     /// The connection ended before a whole line came.
-    #[error(
-        "Herdr closed the connection before it answered {method}. It may be stopping; trying again helps"
-    )]
     Closed {
         /// The method asked for.
         method: String,
     },
     /// The request or its answer is larger than is ever read or sent.
-    #[error("{what} of {method} is larger than {limit} bytes: given up")]
     TooLarge {
         /// The method asked for.
         method: String,
@@ -76,7 +60,6 @@ pub enum HerdrError {
         limit: usize,
     },
     /// Herdr speaks an older protocol than this program needs.
-    #[error("Herdr speaks protocol {protocol}, at least {minimum} is needed. Update Herdr")]
     TooOld {
         /// What it speaks.
         protocol: u64,
@@ -84,7 +67,6 @@ pub enum HerdrError {
         minimum: u64,
     },
     /// Herdr understood and said no.
-    #[error("Herdr refused {method}: {} ({})", short(message), short(code))]
     Server {
         /// The method asked for.
         method: String,
@@ -94,7 +76,6 @@ pub enum HerdrError {
         message: Untrusted,
     },
     /// The system failed a call.
-    #[error("talking to Herdr at {} failed: {why}. Check the path and its permissions", show(path))]
     Io {
         /// The path that was tried.
         path: PathBuf,
@@ -104,6 +85,52 @@ pub enum HerdrError {
 }
 
 impl HerdrError {
+    /// What failed, on what, without a full stop.
+    pub fn why(&self) -> String {
+        match self {
+            Self::NoSocket { path } => format!("Herdr is not running: no socket at {}", show(path)),
+            Self::Refused { path } => {
+                format!("Herdr refused the connection at {}: nobody listens there", show(path))
+            }
+            Self::TimedOut { method, after } => {
+                format!("Herdr did not answer {method} within {} ms", after.as_millis())
+            }
+            Self::ForeignPeer { path, theirs, ours } => {
+                format!("the socket {} belongs to user {theirs}, not to user {ours}: not used", show(path))
+            }
+            Self::Garbage { method, why, excerpt } => format!(
+                "Herdr answered {method} with something else than a reply ({why}): {}",
+                short(excerpt)
+            ),
+            Self::Closed { method } => format!("Herdr closed the connection before it answered {method}"),
+            Self::TooLarge { method, what, limit } => {
+                format!("{what} of {method} is larger than {limit} bytes: given up")
+            }
+            Self::TooOld { protocol, minimum } => {
+                format!("Herdr speaks protocol {protocol}, at least {minimum} is needed")
+            }
+            Self::Server { method, code, message } => {
+                format!("Herdr refused {method}: {} ({})", short(message), short(code))
+            }
+            Self::Io { path, why } => format!("talking to Herdr at {} failed: {why}", show(path)),
+        }
+    }
+
+    /// The next step, without a full stop, where there is one.
+    pub fn hint(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::NoSocket { .. } => "Start `herdr`, or name its socket with --socket",
+            Self::Refused { .. } => "Start `herdr` again",
+            Self::TimedOut { .. } => "It may be busy; trying again helps",
+            Self::ForeignPeer { .. } => "Check --socket",
+            Self::Garbage { .. } => "Is this a Herdr socket?",
+            Self::Closed { .. } => "It may be stopping; trying again helps",
+            Self::TooOld { .. } => "Update Herdr",
+            Self::Io { .. } => "Check the path and its permissions",
+            Self::TooLarge { .. } | Self::Server { .. } => return None,
+        })
+    }
+
     /// The server's error code, if it was the server that refused.
     pub fn code(&self) -> Option<&Untrusted> {
         match self {
@@ -121,6 +148,18 @@ impl HerdrError {
         }
     }
 }
+
+impl fmt::Display for HerdrError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.why())?;
+        match self.hint() {
+            Some(hint) => write!(f, ". {hint}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for HerdrError {}
 
 pub(super) const REQUEST: &str = "the request";
 pub(super) const REPLY: &str = "the reply";

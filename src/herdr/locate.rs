@@ -34,16 +34,23 @@ pub enum Origin {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotLocated {
     /// `HERDR_SESSION` is not a plain name.
-    #[error(
-        "HERDR_SESSION is `{}`, which can't be the name of a session. Correct it or use --socket",
-        show(.0)
-    )]
+    #[error("HERDR_SESSION is `{}`, which can't be the name of a session", show(.0))]
     SessionName(OsString),
     /// No variable leads to a directory of the user.
     #[error(
-        "no Herdr socket to look for: --socket, HERDR_SOCKET_PATH, XDG_CONFIG_HOME and HOME are all unset. Use --socket"
+        "no Herdr socket to look for: --socket, HERDR_SOCKET_PATH, XDG_CONFIG_HOME and HOME are all unset"
     )]
     NoHome,
+}
+
+impl NotLocated {
+    /// The next step, without a full stop.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::SessionName(_) => "Correct it or use --socket",
+            Self::NoHome => "Use --socket",
+        }
+    }
 }
 
 /// Finds the socket's path from `--socket` and the environment. An empty variable counts as unset.

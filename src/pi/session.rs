@@ -74,7 +74,7 @@ impl HeaderError {
         }
     }
 
-    /// Whether it is the content that is wrong, which only another content can mend.
+    /// Whether it is the content that is wrong, which only another content can fix.
     fn is_of_content(&self) -> bool {
         matches!(self, HeaderError::NoHeader(_) | HeaderError::HeaderTooLong | HeaderError::UnusableId)
     }

@@ -208,6 +208,8 @@ async fn follow(client: Client, changed: Arc<Notify>) {
             while events.next().await.is_ok() {
                 backoff.reset();
                 changed.notify_one();
+                // A flood is read no faster than it is used.
+                tokio::time::sleep(BURST).await;
             }
         }
         tokio::time::sleep(backoff.pause()).await;

@@ -126,6 +126,7 @@ impl World {
             lead: self.lead.session.clone(),
             instance: self.lead.record.instance,
             ask: self.lead.record.pending_ask.as_ref().unwrap().ask,
+            question: "Ship it?".into(),
             lease,
             text: "Ship it.".into(),
         }
@@ -325,6 +326,7 @@ async fn every_reply_that_no_lead_would_take_is_refused_before_it_is_written() {
         (Reply { lease: Uuid::random(), ..good.clone() }, "lease changed"),
         (Reply { instance: Uuid::random(), ..good.clone() }, "restarted"),
         (Reply { ask: Uuid::random(), ..good.clone() }, "something else"),
+        (Reply { question: "Drop it?".into(), ..good.clone() }, "something else"),
         (Reply { lead: SessionId::new("nobody").unwrap(), ..good.clone() }, "no lead"),
         (Reply { lead: service.office.session().clone(), ..good.clone() }, "no lead"),
         (Reply { text: " \n\u{feff}".into(), ..good.clone() }, "no text"),

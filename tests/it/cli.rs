@@ -64,8 +64,72 @@ fn help_version_completions_and_manual_go_to_stdout() {
         assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{arguments:?}");
         assert!(ran.stdout.contains(holds), "{arguments:?}: {}", ran.stdout);
     }
+    for arguments in [
+        &["--help"][..],
+        &["completions", "bash"],
+        &["completions", "elvish"],
+        &["completions", "fish"],
+        &["completions", "powershell"],
+        &["completions", "zsh"],
+        &["man"],
+    ] {
+        let text = place.run(arguments).stdout;
+        assert!(!text.contains("demo-lead") && !text.contains("demo__lead"), "{arguments:?}");
+    }
+}
+
+#[test]
+fn help_has_what_is_the_verbs_first_and_the_manual_names_no_page_that_is_not_there() {
+    let place = Place::new();
+    let help = place.run(&["reply", "--help"]).stdout;
+    let at = |what: &str| help.find(what).unwrap_or_else(|| panic!("no {what}: {help}"));
+    assert!(at("--take-lease") < at("\nGlobal options:") && at("\nGlobal options:") < at("--socket"));
     let help = place.run(&["--help"]).stdout;
-    assert!(!help.contains("demo-lead"), "hidden: {help}");
+    for holds in ["Exit codes:", "\n  130 ", "Examples:", "headman demo ", "Diagnose the setup (read-only)"] {
+        assert!(help.contains(holds), "{holds}: {help}");
+    }
+    let page = place.run(&["man"]).stdout;
+    for holds in [".SH \"EXIT STATUS\"", ".SH ENVIRONMENT", "HEADMAN_STATE_DIR", "take\\-lease", "130"] {
+        assert!(page.contains(holds), "{holds}: {page}");
+    }
+    assert!(!page.contains("(1)"), "{page}");
+}
+
+#[test]
+fn a_usage_error_names_the_help_of_its_verb_and_what_was_meant() {
+    let place = Place::new();
+    for (arguments, hint) in [
+        (&["lst"][..], "Did you mean `list`? See `headman --help`\n"),
+        (&["--socket", "demo", "reply", "x"], ". See `headman reply --help`\n"),
+        (&["reply", "--tak-lease"], "Did you mean `--take-lease`? See `headman reply --help`\n"),
+        (&["check", "--as", "led", "-"], "Did you mean `lead`? See `headman check --help`\n"),
+        (&["demo", "--leads", "x"], ". See `headman demo --help`\n"),
+    ] {
+        let ran = place.run(arguments);
+        assert_eq!(ran.code, 2, "{arguments:?}");
+        assert!(ran.stderr.ends_with(hint), "{arguments:?}: {}", ran.stderr);
+        assert!(!ran.stderr.contains("tip:"), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn what_is_nothing_to_the_demo_is_refused() {
+    let place = Place::new();
+    for arguments in [
+        &["demo", "--socket", "x"][..],
+        &["demo", "--agent-dir", "x"],
+        &["demo", "--state-dir", "x"],
+        &["demo", "--json"],
+        &["demo", "--plain"],
+        &["demo", "--no-register", "--serve"],
+        &["demo", "--no-register", "--", "true"],
+    ] {
+        let ran = place.run(arguments);
+        assert_eq!(ran.code, 2, "{arguments:?}: {}", ran.stderr);
+        assert!(ran.stderr.starts_with("headman: can't run the demo: "), "{}", ran.stderr);
+        assert!(ran.stderr.contains(arguments[1]), "{}", ran.stderr);
+        assert_eq!(ran.stderr.matches('\n').count(), 1, "{}", ran.stderr);
+    }
 }
 
 #[test]
@@ -102,7 +166,39 @@ fn a_wrong_configuration_is_told_with_file_line_and_key() {
     let ran = place.run(&["--config", "gone.toml"]);
     assert_eq!(ran.code, 2);
     assert!(ran.stderr.contains("gone.toml is not there"), "{}", ran.stderr);
-    assert!(place.run(&[]).stderr.contains("needs a terminal"));
+    for arguments in [&["list"][..], &["man"], &["check", "--as", "role", "-"], &["demo", "--", "true"]] {
+        let ran = place.run(&[&["--config", "gone.toml"], arguments].concat());
+        assert_eq!(ran.code, 2, "{arguments:?}");
+        assert!(ran.stderr.contains("gone.toml is not there"), "{}", ran.stderr);
+    }
+    let ran = place.run(&[]);
+    assert_eq!(
+        ran.stderr,
+        "headman: can't run the console: the console needs a terminal, and standard input is none. \
+         Use `headman list` for the leads, or --plain for text that can be piped\n"
+    );
+
+    // Every wrong key, and the theme, has its line.
+    let text = "theme = \"dawn\"\n[keys]\nfrob = [\"x\"]\nreply = [\"nokey\"]\nsend = [\"x\"]\n";
+    std::fs::write(&config, text).unwrap();
+    let named = config.to_str().unwrap();
+    let ran = place.run(&["--config", named, "--json"]);
+    assert_eq!(ran.code, 2);
+    assert_eq!(ran.json()["error"]["code"], "configuration");
+    let lines: Vec<&str> = ran.stderr.lines().collect();
+    let keys = ["keys.frob: ", "keys.send: ", "keys.reply: ", "theme: "];
+    assert_eq!(lines.len(), keys.len(), "{}", ran.stderr);
+    for (line, key) in lines.iter().zip(keys) {
+        let begins = format!("headman: can't use the configuration: {named}: {key}");
+        assert!(line.starts_with(&begins), "{line}");
+    }
+    let ran = place.run(&["--config", named, "doctor"]);
+    for key in keys {
+        assert!(ran.stdout.contains(&format!("  bad   {named}: {key}")), "{key}: {}", ran.stdout);
+    }
+    assert!(!ran.stdout.contains(" is valid"), "{}", ran.stdout);
+    let counts = ran.stdout.lines().last().unwrap();
+    assert!(counts.contains(" bad, ") && counts.contains(" warn, ") && counts.ends_with(" ok"), "{counts}");
 
     let in_home = place.path("home/.config/headman");
     std::fs::create_dir_all(&in_home).unwrap();

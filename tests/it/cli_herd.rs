@@ -59,6 +59,59 @@ fn the_leads_are_listed_and_nothing_is_written() {
 }
 
 #[test]
+fn the_columns_of_a_list_are_aligned() {
+    let mut herd = Herd::new();
+    for (session, label) in [("s-1", "api"), ("s-2", "storefront-of-the-shop"), ("s-3", "übersetzung-翻訳")]
+    {
+        herd.agent(session, label, Some("main"));
+        herd.record(session, None);
+    }
+    let ran = herd.place.run(&["list"]);
+    let columns: Vec<usize> = (ran.stdout.lines())
+        .filter_map(|line| Some(headman::console::text::line(&line[..line.find("  working")?]).width()))
+        .collect();
+    assert_eq!(columns.len(), 3, "{}", ran.stdout);
+    assert!(columns.iter().all(|column| *column == columns[0]), "{}", ran.stdout);
+}
+
+#[test]
+fn the_beginning_of_a_session_and_of_an_ask_is_enough_if_no_other_begins_so() {
+    let mut herd = Herd::new();
+    let asking = "01a22b77-339a-7241-9ef5-b7ff2b23890b";
+    let other = "01a22b77-5555-7241-9ef5-b7ff2b23890b";
+    for (session, label) in [(asking, "api"), (other, "web")] {
+        herd.agent(session, label, None);
+    }
+    herd.record(asking, Some((ask(), "Go on?")));
+    herd.record(other, None);
+    let lead = SessionId::new(asking).unwrap();
+    for (session, ask, code, why) in [
+        ("01a22b77-", "99999999", 1, "2 leads' sessions begin so: "),
+        ("01a22b7", "99999999", 1, "is no lead that Herdr shows"),
+        ("01a22b77-3", "9999999", 2, "no ask id"),
+        ("01a22b77-3", "99999999-9", 1, "asks something else now"),
+    ] {
+        let ran = herd.place.run(&["reply", session, ask, "--take-lease", "--wait", "0", "yes"]);
+        assert_eq!(ran.code, code, "{session} {ask}: {}", ran.stderr);
+        assert!(ran.stderr.contains(why), "{session} {ask}: {}", ran.stderr);
+        assert_eq!(inbox::list(&herd.runtime().inbox(&lead)).unwrap(), []);
+    }
+    let ran = herd.place.run(&[
+        "reply",
+        "01a22b77-3",
+        "99999999-8",
+        "--take-lease",
+        "--wait",
+        "0",
+        "--json",
+        "yes",
+    ]);
+    assert_eq!(ran.code, 1, "not taken: {}", ran.stderr);
+    assert_eq!((&ran.json()["session"], &ran.json()["ask_id"]), (&asking.into(), &ASK.into()));
+    assert_eq!(inbox::list(&herd.runtime().inbox(&lead)).unwrap().len(), 1);
+}
+
+#[test]
 fn the_chief_itself_is_no_lead_and_no_riddle() {
     let mut herd = Herd::new();
     let state = StateDir::open(&herd.place.state_dir(), herd.server.socket().as_os_str()).unwrap();
@@ -247,6 +300,16 @@ fn a_reply_that_is_taken_or_not_in_time_says_so() {
         })
         .collect();
     assert!(texts.contains(&"again".to_owned()), "without the newline that echo adds: {texts:?}");
+
+    // The third makes only the second void: the first has been void since that, and was named then.
+    let ran = herd.place.run(&["reply", "s-1", ASK, "--take-lease", "--wait", "0", "once more"]);
+    let voided: Vec<&str> = ran.stderr.lines().filter(|line| line.contains("voids")).collect();
+    assert_eq!(voided.len(), 1, "{}", ran.stderr);
+    let second = entries.iter().find_map(|entry| match &entry.content {
+        Content::Valid(message) if message.text == "again" => Some(message.id.to_string()),
+        _ => None,
+    });
+    assert!(voided[0].contains(&second.unwrap()), "{}", ran.stderr);
 }
 
 #[test]

@@ -398,6 +398,9 @@ fn homes(base: &Path) -> Vec<PathBuf> {
 async fn a_demo_that_is_killed_takes_its_leads_along_and_is_swept_by_the_next() {
     let base = directory();
     let mut demo = Demo::start(base.path(), &["--serve", "--speed", "5"]);
+    let mut told = String::new();
+    BufReader::new(demo.0.stderr.take().unwrap()).read_line(&mut told).unwrap();
+    assert!(told.contains("run the lines above in another shell"), "{told}");
     let environment: BTreeMap<_, _> = demo.lines().take(7).map(|line| exported(&line)).collect();
     let names: Vec<_> = environment.keys().map(String::as_str).collect();
     assert_eq!(
@@ -502,4 +505,61 @@ async fn what_asks_the_demo_to_end_is_passed_on_to_the_command() {
     demo.0.stderr.take().unwrap().read_to_string(&mut said).unwrap();
     assert!(said.contains("/nonexistent/program") && said.contains("Check its name"), "{said}");
     assert!(homes(base.path()).is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_command_starts_once_all_leads_are_there() {
+    let base = directory();
+    let listed = Command::new(PROGRAM)
+        .args(["demo", "--speed", "0", "--", PROGRAM, "list", "--json"])
+        .env("TMPDIR", base.path())
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert_eq!(listed.status.code(), Some(0), "{}", String::from_utf8_lossy(&listed.stderr));
+    let list: serde_json::Value = serde_json::from_slice(&listed.stdout).unwrap();
+    assert_eq!(list["leads"].as_array().unwrap().len(), 7, "{list}");
+    assert!(homes(base.path()).is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lead_takes_nothing_of_a_chief_that_herdr_has_never_listed() {
+    let directory = directory();
+    let world = World::start(&options(&directory)).await.unwrap();
+    let view = View::of(&world);
+    view.complete(7).await;
+    until("one asks", async || view.roster().await.leads.iter().any(|lead| lead.needs_you())).await;
+    let roster = view.roster().await;
+    let lead = roster.leads.iter().find(|lead| lead.needs_you()).unwrap();
+    let session = lead.session.as_untrusted().to_str_lossy().into_owned();
+    let ask = lead.pending_ask.as_ref().unwrap().ask.to_string();
+    let inbox_dir = world.agent_dir().runtime(world.server().socket().as_os_str()).inbox(&lead.session);
+    // Outside of any pane, with a state of its own.
+    let reply = async |wait: &str| {
+        tokio::process::Command::new(PROGRAM)
+            .args(["reply", &session, &ask[..8], "yes", "--take-lease", "--wait", wait])
+            .env_clear()
+            .env("HOME", directory.path())
+            .env("HERDR_SOCKET_PATH", world.server().socket())
+            .env("PI_CODING_AGENT_DIR", world.agent_dir().path())
+            .output()
+            .await
+            .unwrap()
+    };
+    // The lead looks into its inbox twice a second.
+    let ended = reply("3s").await;
+    let (stdout, stderr) =
+        (String::from_utf8_lossy(&ended.stdout), String::from_utf8_lossy(&ended.stderr).into_owned());
+    assert_eq!(ended.status.code(), Some(1), "{stdout}{stderr}");
+    assert!(stdout.contains(" queued: ") && stdout.contains("seen no Chief listed in Herdr"), "{stdout}");
+    assert!(!stderr.contains("voids"), "{stderr}");
+    assert_eq!(inbox::list(&inbox_dir).unwrap().len(), 1, "it stays");
+    assert!(view.roster().await.lead(&lead.session).unwrap().needs_you(), "and the lead still asks");
+    // Each lease makes void what stands under the one before it, and no more.
+    for _ in 0..2 {
+        let stderr = String::from_utf8_lossy(&reply("0").await.stderr).into_owned();
+        assert_eq!(stderr.matches("voids message").count(), 1, "{stderr}");
+    }
+    assert_eq!(inbox::list(&inbox_dir).unwrap().len(), 3);
+    world.end().await;
 }

@@ -392,10 +392,10 @@ fn the_plain_form_shows_groups_counts_asks_and_what_was_left_out() {
     assert_eq!(
         headman::cli::roster::plain(&project(&evidence), |_| None),
         "NEEDS YOU\n\
-         ! ● w/lead-two  working  0/0 agents  two\n\
+         ! ● w/lead-two  working  0/0 agents             two\n\
          \x20   asks 99999999-8888-4777-a666-555555555555: Which\\nway?\n\
          IDLE\n\
-         \x20 ◉ w/lead-one  done  1/2 agents, 1 blocked  one\n\
+         \x20 ◉ w/lead-one  done     1/2 agents, 1 blocked  one\n\
          LEFT OUT\n\
          \x20 The lead record of \"three\" belongs to no agent that Herdr shows. Resume that session in a \
          Herdr pane, or leave it."

@@ -13,6 +13,7 @@ mod cli_support;
 mod demo_console;
 mod demo_world;
 mod differences;
+mod documents;
 mod golden;
 mod golden_records;
 mod golden_trees;

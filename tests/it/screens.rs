@@ -119,6 +119,7 @@ fn empty(theme: Theme) -> App {
         keymap: Keymap::new(&BTreeMap::new()).unwrap(),
         theme,
         clock: |_| "09:12".to_owned(),
+        guided: false,
     };
     App::new(model, settings, [])
 }
@@ -257,9 +258,11 @@ fn reply_on_its_way() {
         vec![sent(Fate::Queued), Fact::Outcome(Outcome { ticket, result: Ok(Done::Sent(uuid(500))) })],
         at(2),
     );
-    assert!(app.take_effects().iter().any(|effect| matches!(effect, Effect::RemoveDraft(_))));
+    let removed = |app: &mut App| app.take_effects().iter().any(|it| matches!(it, Effect::RemoveDraft(_)));
+    assert!(!removed(&mut app), "no lead has it yet");
     snapshot("reply_queued", &app, at(3));
     app.facts(vec![sent(Fate::Answered)], at(4));
+    assert!(removed(&mut app));
     assert!(shown(&app, 80, 24, at(4)).contains("● answered"));
     // Straight to the next ask's composer.
     press(&mut app, "n", at(5));

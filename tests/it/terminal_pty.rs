@@ -48,7 +48,7 @@ async fn run() -> i32 {
     let mut screen = match Screen::enter(Options { mouse: true, ..Options::default() }) {
         Ok(screen) => screen,
         Err(error) => {
-            println!("{error}");
+            println!("{error}. {}", error.hint());
             return 4;
         }
     };
@@ -285,7 +285,7 @@ fn without_a_terminal_it_says_what_to_use() {
         .output()
         .unwrap();
     let shown = String::from_utf8_lossy(&output.stdout);
-    assert!(shown.contains("standard input is none: use `headman list`"), "{shown}");
+    assert!(shown.contains("standard input is none. Use `headman list`"), "{shown}");
     assert_eq!(output.status.code(), Some(4));
     assert!(!shown.contains('\x1b'));
 }

@@ -104,7 +104,7 @@ impl Report {
             let all = self.0.iter().flat_map(|section| &section.findings);
             all.filter(|(level, _)| *level == wanted).count()
         };
-        let _ = write!(text, "{} bad, {} to know, {} ok", of(Level::Bad), of(Level::Warn), of(Level::Ok));
+        let _ = write!(text, "{} bad, {} warn, {} ok", of(Level::Bad), of(Level::Warn), of(Level::Ok));
         text
     }
 

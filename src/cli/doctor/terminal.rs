@@ -22,7 +22,11 @@ pub(super) fn configuration(places: &Places, config: &Result<Config, ConfigError
     match config {
         Ok(_) if exists => section.say(Level::Ok, format!("{shown} is valid")),
         Ok(_) => section.say(Level::Ok, format!("no {shown}: the defaults hold")),
-        Err(error) => section.say(Level::Bad, format!("{error}. {}", error.hint())),
+        Err(error) => {
+            for mistake in error.mistakes() {
+                section.say(Level::Bad, format!("{mistake}. {}", error.hint()));
+            }
+        }
     }
     section
 }

@@ -19,6 +19,8 @@ use crate::model::HerdrState;
 
 /// Below this nothing but one line is drawn.
 const SMALLEST: (u16, u16) = (20, 6);
+/// Below this height only alarms stand above the list.
+const LOW: u16 = 10;
 /// From this width on the detail stands beside the list.
 const SIDE_BY_SIDE: u16 = 80;
 /// From this width on it stands below.
@@ -48,6 +50,9 @@ pub fn draw(app: &App, now: Now, frame: &mut Frame<'_>) -> Option<Duration> {
             let room = usize::from(area.width).saturating_sub(2);
             let mut shown = 0;
             for (banner, role) in banners(app, now, &mut ages) {
+                if area.height < LOW && role != Role::Alarm {
+                    continue;
+                }
                 for line in banner.wrap(room) {
                     if shown < most {
                         let at = row(area, 1 + shown as u16);
@@ -57,7 +62,15 @@ pub fn draw(app: &App, now: Now, frame: &mut Frame<'_>) -> Option<Duration> {
                 }
             }
             let top = 1 + shown as u16;
-            let body = Rect { y: area.y + top, height: area.height - top - 1, ..area };
+            let mut bottom = 1;
+            if let Some(hint) = app.hint()
+                && area.height >= LOW
+            {
+                bottom = 2;
+                let at = row(area, area.height - bottom);
+                pen.put(at.x + 1, at.y, at.right(), &text::line(&hint), Role::Notice);
+            }
+            let body = Rect { y: area.y + top, height: area.height - top - bottom, ..area };
             let cursor = views(app, now, body, &mut pen, &mut ages);
             footer(app, row(area, area.height - 1), &mut pen);
             cursor
@@ -148,7 +161,7 @@ fn header(app: &App, now: Now, line: Rect, pen: &mut Pen<'_>, ages: &mut Ages) {
 /// What is not as it should be, the gravest first, with the next step.
 fn banners(app: &App, now: Now, ages: &mut Ages) -> Vec<(Visible, Role)> {
     let model = &app.model;
-    let key = |intent: Intent| app.settings.keymap.keys_of(intent).into_iter().next().unwrap_or_default();
+    let key = |intent: Intent| app.settings.keymap.key_of(intent);
     let chief_key = key(Intent::ToggleChief);
     let mut out: Vec<(String, Role)> = Vec::new();
     match model.standing() {
@@ -232,7 +245,7 @@ fn banners(app: &App, now: Now, ages: &mut Ages) -> Vec<(Visible, Role)> {
 
 /// Draws what is open; gives the cursor's place where one is shown.
 fn views(app: &App, now: Now, body: Rect, pen: &mut Pen<'_>, ages: &mut Ages) -> Option<(u16, u16)> {
-    let reply_key = app.settings.keymap.keys_of(Intent::Reply).into_iter().next().unwrap_or_default();
+    let reply_key = app.settings.keymap.key_of(Intent::Reply);
     match app.layers.last() {
         Some(Layer::Ask(state)) => {
             return ask::draw::draw(state, &app.model, now, &app.settings.keymap, body, pen, ages)
@@ -339,14 +352,11 @@ fn footer(app: &App, line: Rect, pen: &mut Pen<'_>) {
     if let Some(confirm) = &app.confirm {
         let asks = app.model.roster().leads.iter().filter(|lead| lead.needs_you()).count();
         let queued = app.model.queued();
-        let key = |intent: Intent| app.settings.keymap.keys_of(intent).into_iter().next().unwrap_or_default();
+        let key = |intent: Intent| app.settings.keymap.key_of(intent);
         let keys = format!("{} / {}", key(Intent::Yes), key(Intent::No));
         let asks = counted(asks, "open ask");
         let queued = counted(queued, "queued message");
         let question = match confirm {
-            Confirm::Leave if app.model.queued() == 0 => {
-                format!("Leave Chief mode? {asks} stay pending. {keys}")
-            }
             Confirm::Leave if app.model.queued() == 0 => {
                 format!("Leave Chief mode? {asks} stay pending. {keys}")
             }

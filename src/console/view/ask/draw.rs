@@ -66,7 +66,7 @@ fn question(
         return;
     }
     let room = usize::from(inside.width).saturating_sub(2);
-    let key = |intent: Intent| keymap.keys_of(intent).into_iter().next().unwrap_or_default();
+    let key = |intent: Intent| keymap.key_of(intent);
     let mut lines = Vec::new();
     let lead = state.lead_in(model);
     match lead {
@@ -164,7 +164,7 @@ fn outcome(
     pen: &mut Pen<'_>,
     ages: &mut Ages,
 ) {
-    let key = |intent: Intent| keymap.keys_of(intent).into_iter().next().unwrap_or_default();
+    let key = |intent: Intent| keymap.key_of(intent);
     let Some(sent) = state.sent.and_then(|id| model.sent(id)) else {
         let inside = pen.pane(area, &text::line("Draft"), false);
         let begin = text::line(format_args!("{}  {}", key(Intent::Reply), state.composer.text()));

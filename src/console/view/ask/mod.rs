@@ -218,6 +218,7 @@ impl State {
                     lead: self.lead.clone(),
                     instance: self.instance,
                     ask: self.ask.ask,
+                    question: self.ask.question.clone(),
                     lease,
                     text: Untrusted::from(self.composer.text()),
                 })

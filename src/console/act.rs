@@ -1,0 +1,85 @@
+//! What keys do to the lead that is selected, without writing anything.
+
+use super::app::{App, Effect, Layer, Pending};
+use super::theme::Role;
+use super::view::diagnostics;
+use crate::chief::service::Request;
+use crate::contract::{SessionId, Untrusted};
+use crate::fact::Now;
+
+impl App {
+    pub(super) fn next_ask(&mut self, forward: bool, now: Now) {
+        let asking: Vec<SessionId> =
+            self.model.asking(now).into_iter().map(|lead| lead.session.clone()).collect();
+        // Where we put the cursor ourselves, nobody has seen that ask yet.
+        let current = match self.layers.last() {
+            Some(Layer::Ask(state)) => Some(state.lead().clone()),
+            _ => self.roster.placed().cloned(),
+        };
+        let open = match self.layers.last() {
+            Some(Layer::Ask(state)) => Some(state.is_sent()),
+            _ => None,
+        };
+        // What was answered just now may still be pending on disk for a moment.
+        let answered = match self.layers.last() {
+            Some(Layer::Ask(state)) if state.is_sent() => Some(state.lead().clone()),
+            _ => None,
+        };
+        let others: Vec<SessionId> =
+            asking.into_iter().filter(|lead| Some(lead) != answered.as_ref()).collect();
+        let at = current.and_then(|lead| others.iter().position(|other| *other == lead));
+        let next = match (at, others.len()) {
+            (_, 0) => {
+                self.say(format_args!("No other lead asks anything now."), Role::Notice, now);
+                return;
+            }
+            (None, count) => {
+                if forward {
+                    0
+                } else {
+                    count - 1
+                }
+            }
+            (Some(at), count) => {
+                if forward {
+                    (at + 1) % count
+                } else {
+                    (at + count - 1) % count
+                }
+            }
+        };
+        let lead = others[next].clone();
+        match open {
+            // After sending, straight to the next composer.
+            Some(sent) => self.open_ask(&lead, sent, now),
+            None => self.roster.select(&lead, &self.model, now),
+        }
+    }
+
+    pub(super) fn focus_pane(&mut self, now: Now) {
+        let pane = self.selected().and_then(|lead| self.model.lead(lead)).map(|lead| lead.pane.clone());
+        match pane {
+            Some(pane) => {
+                let pane = pane.as_untrusted().clone();
+                self.request(Pending::Focus, |ticket| Request::Focus { ticket, pane });
+            }
+            None => self.say(format_args!("No lead is selected."), Role::Notice, now),
+        }
+    }
+
+    pub(super) fn copy(&mut self, now: Now) {
+        let text = match self.layers.last() {
+            Some(Layer::Ask(state)) => Some(state.question().clone()),
+            Some(Layer::Diagnostics(_)) => Some(Untrusted::from(diagnostics::lines(self, now).join("\n"))),
+            Some(Layer::Help(_)) => None,
+            None => self.roster.selected().map(|lead| match self.model.lead(lead) {
+                Some(crate::herd::Lead { pending_ask: Some(ask), .. }) => ask.question.clone(),
+                _ => lead.as_untrusted().clone(),
+            }),
+        };
+        match text {
+            Some(text) => self.effects.push_back(Effect::Copy(text)),
+            None => self.say(format_args!("There is nothing to copy here."), Role::Notice, now),
+        }
+    }
+}

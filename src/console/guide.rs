@@ -1,0 +1,40 @@
+//! The demo's hint: which key to try next, until it was tried.
+
+use std::collections::HashSet;
+
+use super::intent::{Context, Intent};
+use super::keymap::Keymap;
+
+/// What is worth trying, in this order, and what it does.
+const STEPS: &[(Intent, &str)] = &[
+    (Intent::NextAsk, "goes to the ask that waits longest, and to the next from there"),
+    (Intent::Reply, "answers the ask of the lead under the cursor"),
+    (Intent::Send, "sends what you wrote; the lead takes it and goes on"),
+    (Intent::WaitingOnly, "shows only the leads that wait for you, and all again"),
+    (Intent::Filter, "filters the list by what you type"),
+    (Intent::Diagnostics, "shows what was left out of the list, and why"),
+    (Intent::Help, "shows every key"),
+    (Intent::ToggleChief, "leaves Chief mode, or takes the lease again"),
+];
+
+/// Which keys were tried.
+#[derive(Debug, Default)]
+pub struct Guide {
+    tried: HashSet<Intent>,
+}
+
+impl Guide {
+    /// The operator asked for `intent`.
+    pub fn tried(&mut self, intent: Intent) {
+        self.tried.insert(intent);
+    }
+
+    /// What to try next in `context`; nothing once all that can be tried here was.
+    pub fn next(&self, context: Context, has_asks: bool, keymap: &Keymap) -> Option<String> {
+        let (intent, what) = STEPS.iter().find(|(intent, _)| {
+            let needs_asks = matches!(intent, Intent::NextAsk | Intent::Reply);
+            !self.tried.contains(intent) && (has_asks || !needs_asks) && keymap.reaches(*intent, context)
+        })?;
+        Some(format!("Demo: {} {what}.", keymap.key_of(*intent)))
+    }
+}
