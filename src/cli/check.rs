@@ -45,10 +45,10 @@ pub struct Arguments {
     #[arg(long = "as", value_name = "KIND", value_enum)]
     kind: Kind,
     /// The session it must fit
-    #[arg(long, value_name = "SESSION")]
+    #[arg(long, value_name = "SESSION", allow_hyphen_values = true)]
     session: Option<std::ffi::OsString>,
     /// Its file name (for a claim the owner file's)
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", allow_hyphen_values = true)]
     name: Option<std::ffi::OsString>,
     /// The record; `-` is standard input
     #[arg(value_name = "FILE|-")]

@@ -579,7 +579,9 @@ mod tests {
         let same = errors(&[("down", &["c"])]);
         assert_eq!(
             same,
-            ["keys.chief: `c` collides with `c` of `down` (Everywhere); give one of them another key"]
+            [
+                "keys.chief: `c` collides with `c` of `down` (Outside text fields); give one of them another key"
+            ]
         );
         let begins = errors(&[("down", &["g"])]);
         assert!(begins[0].contains("`g g` collides with `g` of `down`"), "{begins:?}");

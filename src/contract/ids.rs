@@ -67,6 +67,13 @@ impl fmt::Debug for Uuid {
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SessionId(Untrusted);
 
+impl From<Uuid> for SessionId {
+    /// A UUID's 36 characters are always a session.
+    fn from(id: Uuid) -> Self {
+        Self(id.to_string().into())
+    }
+}
+
 impl SessionId {
     /// Checks the length.
     pub fn new(text: impl Into<Untrusted>) -> Option<Self> {

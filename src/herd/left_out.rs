@@ -156,7 +156,7 @@ impl Reason {
         let text = match self {
             Reason::UnreadableRecord(why) => {
                 return format!(
-                    "is not used, because {why}. If it is a lead of yours, restart it, so that it writes its record anew"
+                    "is not used, because {why}. If it is a lead of yours, restart it, so that it writes its record anew; a record of another version needs a headman of that version"
                 );
             }
             Reason::BrokenMailbox(why) => {

@@ -191,7 +191,8 @@ fn take_reply(herd: &Herd, record: &LeadRecord, goes_on: bool) -> Message {
     if goes_on {
         herd.write(&LeadRecord { pending_ask: None, ..record.clone() });
     }
-    inbox::remove(&inbox_dir, message.id).unwrap();
+    // Whoever published it may still hold its lock.
+    until("the reply's lock", || inbox::remove(&inbox_dir, message.id).is_ok());
     message
 }
 

@@ -95,7 +95,8 @@ fn a_claim_of_our_own_dead_console_is_recovered_whoever_has_its_pid() {
     assert!(matches!(claim(), Err(LeaseError::Lock(LockError::Occupied { .. }))), "it may be alive");
     // The process of that pid started at another time. A torn line after it changes nothing.
     let text = std::fs::read_to_string(&flock).unwrap();
-    let mut line: serde_json::Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+    let of_the_dead = text.lines().find(|line| line.contains(&dead.id.to_string())).unwrap();
+    let mut line: serde_json::Value = serde_json::from_str(of_the_dead).unwrap();
     line["start"] = serde_json::json!(line["start"].as_u64().unwrap() - 1);
     let text = format!("{line}\n{{\"v\":1,\"cla");
     std::fs::write(&flock, text).unwrap();

@@ -5,6 +5,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 use headman::contract::lead::is_question;
+use headman::contract::message::Kind;
 use headman::contract::role::RoleState;
 use headman::contract::{
     Claim, Descriptor, LeadRecord, Message, PeerRecord, Rule, SessionId, Timestamp, Untrusted, Uuid,
@@ -287,6 +288,14 @@ fn hashes_and_paths() {
         assert_eq!(text.utf16_len() as u64, case["utf16_len"].as_u64().unwrap());
         let session = SessionId::new(text).unwrap();
         assert_eq!(session.hash(), case["sha256"].as_str().unwrap());
+        let runtime = AgentDir::resolve(None, Path::new("/h")).runtime(OsStr::new("s"));
+        for (key, path) in [
+            ("lead_file", runtime.lead(&session)),
+            ("inbox_dir", runtime.inbox(&session).path().to_owned()),
+            ("peer_file", runtime.peer(&session)),
+        ] {
+            assert_eq!(path.file_name().unwrap().to_str(), case[key].as_str(), "{key}");
+        }
     }
     for case in vectors("session_hash_invalid").as_array().unwrap() {
         assert_eq!(SessionId::new(string(&case["session"])), None);
@@ -416,6 +425,7 @@ fn inbox_order_and_names() {
     let order: Vec<String> =
         inbox::list(&inbox).unwrap().iter().map(|entry| entry.name.to_string()).collect();
     assert_eq!(serde_json::json!(order), case["order"]);
+    a_batch_is_of_32();
 
     let dir = tempfile::tempdir().unwrap();
     let names = vectors("inbox_names");
@@ -432,6 +442,62 @@ fn inbox_order_and_names() {
     listed.sort();
     assert_eq!(serde_json::json!(listed), names["listed"]);
     assert!(fixture("golden/manifest.json").exists());
+}
+
+/// 40 valid messages, the last made first, and one that is malformed: it is deferred.
+fn a_batch_is_of_32() {
+    let dir = tempfile::tempdir().unwrap();
+    let runtime = AgentDir::resolve(Some(dir.path().as_os_str()), Path::new("/")).runtime(OsStr::new("s"));
+    let inbox = runtime.inbox(&SessionId::new("chief").unwrap());
+    let id = |nth: u64| format!("00000000-0000-4000-8000-{nth:012}");
+    std::fs::create_dir_all(inbox.path()).unwrap();
+    for nth in 1..=40 {
+        let message = Message {
+            id: Uuid::parse(&id(nth)).unwrap(),
+            lease: Uuid::random(),
+            kind: Kind::LeadMessage,
+            from: SessionId::new("lead").unwrap(),
+            to: SessionId::new("chief").unwrap(),
+            lead: SessionId::new("lead").unwrap(),
+            ask: None,
+            text: "x".into(),
+            created_at: Timestamp::from_millis(100 - nth),
+        };
+        inbox::publish(dir.path(), &inbox, &message).unwrap();
+    }
+    let malformed = inbox.path().join(format!("{}.json", id(99)));
+    std::fs::write(&malformed, "no").unwrap();
+    let drained = inbox::drain(&inbox, |_| Verdict::Deliver, |_| Ok(())).unwrap();
+    let delivered: Vec<String> = drained.delivered.iter().map(ToString::to_string).collect();
+    assert_eq!(serde_json::json!(delivered), vectors("inbox_order")[1]["order"]);
+    assert!(drained.rejected.is_empty() && malformed.exists());
+}
+
+/// A live process of another user: a thread that is nobody's asks for process 1, where we may ask
+/// for every process.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_claim_of_another_users_process_is_unverifiable() {
+    let vector = vectors("lock_eperm");
+    assert_eq!(vector["answer"]["cause"], "EPERM");
+    let asked = std::thread::spawn(|| {
+        if rustix::process::geteuid().is_root() {
+            let nobody = rustix::process::Uid::from_raw(65_534);
+            rustix::thread::set_thread_res_uid(nobody, nobody, nobody).unwrap();
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("chief.lock");
+        std::fs::create_dir(&path).unwrap();
+        let claim = "1-aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee";
+        let body = r#"{"pid":1,"id":"aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee"}"#;
+        std::fs::write(path.join(claim), body).unwrap();
+        let held = lock::holder(&path).unwrap();
+        let refused = ProcessLock::acquire(&path, Claim::own(), &|_| false).unwrap_err();
+        (held, refused)
+    });
+    let (held, refused) = asked.join().unwrap();
+    assert!(matches!(held, Holder::Claimed(_, Liveness::Unverifiable)), "{held:?}");
+    assert!(matches!(refused, LockError::Unverifiable { .. }), "{refused}");
 }
 
 /// A claim's owner may be alive and not ours to ask: neither live nor dead, never recovered.

@@ -503,3 +503,35 @@ fn leaving_and_quitting_ask_when_something_is_at_stake() {
     press(&mut app, "y", at(6));
     assert!(matches!(app.take_effects()[..], [Effect::Quit]));
 }
+
+#[test]
+fn a_demo_names_the_next_key_to_try() {
+    let mut app = app();
+    assert!(!shown(&app, 80, 24, at(1)).contains("Demo:"), "not outside a demo");
+    let settings = Settings {
+        herdr_session: "default".into(),
+        looked_for: String::new(),
+        keymap: Keymap::new(&BTreeMap::new()).unwrap(),
+        theme: theme(),
+        clock: |_| "09:12".to_owned(),
+        guided: true,
+    };
+    let model = std::mem::replace(&mut app.model, Model::new(session("nobody"), Registration::Registered));
+    let mut app = App::new(model, settings, []);
+    app.facts(Vec::new(), at(1));
+    let hint = |app: &App, width, height| {
+        let screen = shown(app, width, height, at(2));
+        screen.lines().find(|line| line.contains("Demo:")).map(|line| line.trim().to_owned())
+    };
+    assert_eq!(
+        hint(&app, 80, 24).as_deref(),
+        Some("Demo: n goes to the ask that waits longest, and to the next from there.")
+    );
+    assert_eq!(hint(&app, 80, 9), None, "the list needs the room");
+    press(&mut app, "n", at(2));
+    assert!(hint(&app, 80, 24).unwrap().contains("Demo: r answers"));
+    press(&mut app, "r", at(2));
+    assert!(hint(&app, 80, 24).unwrap().contains("Demo: enter sends"), "what can be done in the composer");
+    press(&mut app, "\u{1b}\u{1b}wwdd??cn/", at(2));
+    assert_eq!(hint(&app, 80, 24), None, "{}", shown(&app, 80, 24, at(2)));
+}

@@ -69,7 +69,7 @@ pub(super) fn lease(patient: &mut Patient<'_>, snapshot: Option<&Snapshot>) -> S
             section.set("pane_id", &*chief.pane.to_str_lossy());
             section.set("tab_id", chief.tab.as_ref().map(|tab| tab.to_str_lossy().into_owned()));
             section.set("workspace_id", &*chief.workspace.to_str_lossy());
-            section.set("pid", chief.claim.pid.as_number());
+            section.set("pid", number(chief.claim.pid.as_number()));
             section.set("lease_id", chief.lease.to_string());
             section.set("since", chief.created_at.as_millis());
             section.say(
@@ -115,7 +115,7 @@ pub(super) fn lease(patient: &mut Patient<'_>, snapshot: Option<&Snapshot>) -> S
         }
         Ok(Holding::InProgress(claim)) => {
             section.set("state", "in_progress");
-            section.set("pid", claim.pid.as_number());
+            section.set("pid", number(claim.pid.as_number()));
             section.say(
                 Level::Warn,
                 format!(
@@ -126,7 +126,7 @@ pub(super) fn lease(patient: &mut Patient<'_>, snapshot: Option<&Snapshot>) -> S
         }
         Ok(Holding::Stale(claim)) => {
             section.set("state", "stale");
-            section.set("pid", claim.pid.as_number());
+            section.set("pid", number(claim.pid.as_number()));
             section.say(
                 Level::Warn,
                 format!("stale: process {} is gone. The next Chief takes the lease over", claim.pid),
@@ -300,4 +300,10 @@ fn time(millis: u64) -> String {
         || format!("{millis} ms after the epoch"),
         |time| time.strftime("%Y-%m-%d %H:%M:%SZ").to_string(),
     )
+}
+
+/// A number as it stands in a record: without a fraction where it has none.
+fn number(number: f64) -> serde_json::Value {
+    let whole = number as i64;
+    if whole as f64 == number { whole.into() } else { number.into() }
 }
