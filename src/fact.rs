@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 
 use crate::contract::{Descriptor, Kind, LeadRecord, SessionId, Timestamp, Untrusted, Uuid};
+use crate::disk::mailboxes::Scan;
 use crate::disk::peers::Peer;
 use crate::herd::inventory::Inventory;
 use crate::herd::surroundings::Surroundings;
@@ -38,6 +39,8 @@ pub enum Fact {
     Leads(Arc<Vec<(String, LeadRead)>>),
     /// The directory of lead records can't be used; safe to print why.
     LeadsUnreadable(String),
+    /// All mailboxes of managed agents.
+    Mailboxes(Arc<Scan>),
     /// When the asks that stand in our inbox were written.
     AskTimes(Arc<Vec<AskTime>>),
     /// What we are.
@@ -64,6 +67,7 @@ enum Key {
     Herdr,
     Lead(String),
     Leads,
+    Mailboxes,
     AskTimes,
     Standing,
     Registration,
@@ -80,6 +84,7 @@ impl Fact {
             Fact::Inventory(_) | Fact::HerdrDown { .. } => Key::Herdr,
             Fact::Lead(hash, _) => Key::Lead(hash.clone()),
             Fact::Leads(_) | Fact::LeadsUnreadable(_) => Key::Leads,
+            Fact::Mailboxes(_) => Key::Mailboxes,
             Fact::AskTimes(_) => Key::AskTimes,
             Fact::Standing(_) => Key::Standing,
             Fact::Registration(_) => Key::Registration,

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::chief::staff::evidence_of;
 use crate::contract::{SessionId, Timestamp, Uuid};
+use crate::disk::mailboxes::Scan;
 use crate::fact::{Done, Fact, LeadRead, Now, Outcome, PeersRead, Sent, Standing, Watching};
 use crate::herd::evidence::{Evidence, State, UnreadableRecord};
 use crate::herd::inventory::Inventory;
@@ -60,6 +62,7 @@ pub struct Model {
     inventory: Option<Arc<Inventory>>,
     herdr: HerdrState,
     records: BTreeMap<String, LeadRead>,
+    mailboxes: Arc<Scan>,
     records_problem: Option<String>,
     records_known: bool,
     standing: Standing,
@@ -84,6 +87,7 @@ impl Model {
             inventory: None,
             herdr: HerdrState::Starting,
             records: BTreeMap::new(),
+            mailboxes: Arc::default(),
             records_problem: None,
             records_known: false,
             standing: Standing::Starting,
@@ -150,6 +154,11 @@ impl Model {
                 self.records_known = true;
                 true
             }
+            Fact::Mailboxes(mailboxes) => {
+                let changed = self.mailboxes != mailboxes;
+                self.mailboxes = mailboxes;
+                changed
+            }
             Fact::AskTimes(times) => {
                 self.ask_times = times.iter().map(|time| ((time.lead.clone(), time.ask), time.at)).collect();
                 true
@@ -210,13 +219,9 @@ impl Model {
     }
 
     fn evidence(&self) -> Evidence {
-        let inventory = self.inventory.as_deref();
-        let mut evidence = Evidence {
-            agents: inventory.map(|inventory| inventory.agents.clone()).unwrap_or_default(),
-            provenance: inventory.map(|inventory| inventory.provenance.clone()).unwrap_or_default(),
-            chief_session: Some(self.session.clone()),
-            ..Evidence::default()
-        };
+        let nothing = Inventory::default();
+        let inventory = self.inventory.as_deref().unwrap_or(&nothing);
+        let mut evidence = evidence_of(inventory, &self.mailboxes, self.session.clone());
         for (hash, read) in &self.records {
             match read {
                 LeadRead::Valid(record) => evidence.leads.push(record.clone()),

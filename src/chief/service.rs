@@ -18,6 +18,7 @@ use super::state_dir::{Identity, StateDir, StateError};
 use crate::contract::role::Role;
 use crate::contract::{SessionId, Untrusted};
 use crate::disk::lock::LockError;
+use crate::disk::mailboxes;
 use crate::disk::records::{self, Holding};
 use crate::disk::thread::DiskThreadGone;
 use crate::disk::{DiskError, DiskThread};
@@ -153,6 +154,13 @@ enum NotChief {
     PendingAsk,
     #[error("our own lead record can't be read, so a pending ask can't be ruled out: {0}")]
     OwnRecord(String),
+    #[error("this session owns the managed agent {0}: a Chief owns none, have it closed first")]
+    OwnsAgent(String),
+    #[error(
+        "{0} can't be read, so it can't be ruled out that this session owns that agent: {1}. \
+         Have its lead close it, or move it away"
+    )]
+    OwnMailbox(String, String),
 }
 
 impl Service {
@@ -446,6 +454,7 @@ fn claim(office: &Office, state: &StateDir, sidecar: PathBuf, place: &Place) -> 
         Err(error) if error.is_missing() => None,
         Err(error) => return Err(NotChief::OwnRecord(error.to_string())),
     };
+    owns_no_agent(office)?;
     let data_root = office.agent_dir().data_root();
     let lease = Lease::claim(runtime, &data_root, &sidecar, office.session(), place, office.now().wall)?;
     let standing = Standing::Chief { lease: lease.id(), since: lease.descriptor().created_at };
@@ -474,6 +483,23 @@ fn claim(office: &Office, state: &StateDir, sidecar: PathBuf, place: &Place) -> 
             Err(error)
         }
     }
+}
+
+/// Refuses unless it is certain that our session owns no managed agent.
+fn owns_no_agent(office: &Office) -> Result<(), NotChief> {
+    let us = office.session();
+    let mailboxes = mailboxes::scan(&office.agent_dir().mailboxes());
+    if let Some(own) = mailboxes.posts.iter().find(|post| post.mailbox.owner == *us) {
+        return Err(NotChief::OwnsAgent(format!("\"{}\"", own.mailbox.label.escaped())));
+    }
+    if let Some(broken) = mailboxes.broken.iter().find(|broken| broken.could_be_of(us)) {
+        let which = match &broken.directory {
+            Some(directory) => format!("the mailbox {}", Untrusted::from(directory.as_str()).escaped()),
+            None => "the directory of mailboxes".to_owned(),
+        };
+        return Err(NotChief::OwnMailbox(which, broken.error.to_string()));
+    }
+    Ok(())
 }
 
 fn release(office: &Office) -> Result<(), DiskError> {

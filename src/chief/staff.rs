@@ -1,21 +1,23 @@
 //! The actions of a Chief on its leads. Each revalidates lease, target and ask right before it
 //! writes, whatever a screen showed.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::lease::{Lease, Lost};
 use super::outbox::Outbox;
 use crate::contract::{Invalid, Kind, Message, SessionId, Timestamp, Untrusted, Uuid};
 use crate::disk::inbox::{self, InboxError};
+use crate::disk::mailboxes::{self, Looker, Scan};
 use crate::disk::thread::DiskThreadGone;
-use crate::disk::{AgentDir, DiskError, Runtime, Unreadable, records};
+use crate::disk::{AgentDir, DiskError, Runtime, Unreadable, durable, records};
 use crate::fact::{Fate, Now, Sent};
-use crate::herd::LeftOut;
-use crate::herd::evidence::{Evidence, UnreadableRecord};
+use crate::herd::evidence::{BrokenMailbox, Evidence, UnreadableRecord};
 use crate::herd::inventory::{Inventory, SessionFacts};
 use crate::herd::roster::{self, Lead, Roster};
+use crate::herd::{LeftOut, presence};
 use crate::herdr::{HerdrError, Snapshot};
 use crate::pi::session::HeaderCache;
 
@@ -111,12 +113,16 @@ pub struct Office {
     lease: Mutex<Option<Lease>>,
     outbox: Mutex<Outbox>,
     headers: Mutex<HeaderCache>,
+    /// Where directories really are, of those that Herdr names.
+    directories: Mutex<HashMap<Untrusted, Untrusted>>,
+    mailboxes: Mutex<Looker>,
 }
 
 impl Office {
     /// The office of `session` on `runtime`; ages count from `started`.
     pub fn new(agent_dir: AgentDir, runtime: Runtime, session: SessionId, started: Instant) -> Self {
         Self {
+            mailboxes: Mutex::new(Looker::new(agent_dir.mailboxes())),
             agent_dir,
             runtime,
             session,
@@ -124,6 +130,7 @@ impl Office {
             lease: Mutex::default(),
             outbox: Mutex::default(),
             headers: Mutex::new(HeaderCache::new()),
+            directories: Mutex::default(),
         }
     }
 
@@ -165,24 +172,40 @@ impl Office {
         branches: &std::collections::BTreeMap<Untrusted, crate::herd::inventory::Branch>,
     ) -> Inventory {
         let mut headers = self.headers.lock().unwrap_or_else(PoisonError::into_inner);
-        let inventory = Inventory::of_snapshot(snapshot, branches, |path| {
+        let mut inventory = Inventory::of_snapshot(snapshot, branches, |path| {
             let header = headers.header(&path_of(path)).map_err(|error| error.to_string())?;
             Ok(SessionFacts { session: header.session, name: header.name })
         });
         let shown: std::collections::HashSet<PathBuf> =
             crate::herd::inventory::session_paths(snapshot).map(path_of).collect();
         headers.retain(|path| shown.contains(path));
+        let mut directories = self.directories.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut before = std::mem::take(&mut *directories);
+        inventory.resolve_directories(|cwd| {
+            let known = directories.get(cwd).cloned().or_else(|| before.remove(cwd));
+            let real = known.unwrap_or_else(|| durable::real_directory(cwd));
+            directories.insert(cwd.clone(), real.clone());
+            real
+        });
         inventory
     }
 
-    /// Projects a snapshot with the records as they are on disk now. Blocking.
+    /// The managed agents' mailboxes as they are now, reading those that changed since the last
+    /// call. Blocking.
+    pub fn mailboxes(&self) -> Arc<Scan> {
+        self.mailboxes.lock().unwrap_or_else(PoisonError::into_inner).look()
+    }
+
+    /// Projects a snapshot with records and mailboxes as they are on disk now. Blocking.
     pub fn roster(&self, snapshot: &Snapshot) -> Result<Roster, Unreadable> {
         self.roster_of(&self.inventory(snapshot, &Default::default()))
     }
 
-    /// Projects an inventory with the records as they are on disk now. Blocking.
+    /// Projects an inventory with records and mailboxes as they are on disk now. Blocking.
     pub fn roster_of(&self, inventory: &Inventory) -> Result<Roster, Unreadable> {
-        let mut evidence = evidence_of(inventory, self.session.clone());
+        // All of them anew: whether a session is managed must not hang on what was read before.
+        let mailboxes = mailboxes::scan(&self.agent_dir.mailboxes());
+        let mut evidence = evidence_of(inventory, &mailboxes, self.session.clone());
         for (name, read) in records::scan_leads(&self.runtime)? {
             match read {
                 Ok(record) => evidence.leads.push(record),
@@ -292,11 +315,18 @@ pub fn reply_bytes(us: &SessionId, lead: &SessionId, ask: Uuid, text: &str) -> u
     .byte_len()
 }
 
-/// The evidence an inventory gives, without records.
-pub fn evidence_of(inventory: &Inventory, chief: SessionId) -> Evidence {
+/// The evidence that an inventory and the mailboxes give, without records.
+pub fn evidence_of(inventory: &Inventory, mailboxes: &Scan, chief: SessionId) -> Evidence {
+    let broken = mailboxes
+        .broken
+        .iter()
+        .map(|broken| BrokenMailbox { directory: broken.directory.clone(), why: broken.error.to_string() });
     Evidence {
         agents: inventory.agents.clone(),
         provenance: inventory.provenance.clone(),
+        managed: presence::managed_agents(&mailboxes.posts, inventory),
+        managed_session_ids: mailboxes.sessions().cloned().collect(),
+        broken_mailboxes: broken.collect(),
         chief_session: Some(chief),
         ..Evidence::default()
     }
@@ -309,12 +339,10 @@ pub fn unreadable(name: &str, why: String) -> UnreadableRecord {
 
 fn target<'a>(roster: &'a Roster, session: &SessionId) -> Result<&'a Lead, Refusal> {
     roster.lead(session).ok_or_else(|| {
-        let why = (roster.left_out.iter())
-            .find(|left| left.subject.session() == Some(session.as_untrusted()))
-            .map_or_else(
-                || format!("session {} is no lead that Herdr shows now", session.escaped()),
-                LeftOut::sentence,
-            );
+        let why = roster.why_not(session).map_or_else(
+            || format!("session {} is no lead that Herdr shows now", session.escaped()),
+            LeftOut::sentence,
+        );
         Refusal::NoLead(why)
     })
 }

@@ -105,6 +105,7 @@ fn on_socket(
     report.add(records::lease(&mut patient, snapshot.as_ref()));
     report.add(records::leads(&mut patient));
     report.add(records::peers(&mut patient));
+    report.add(records::mailboxes(&mut patient));
     report.add(inboxes::inboxes(&patient));
     report.add(files::permissions(&patient));
     report.add(files::newer_generations(&patient));

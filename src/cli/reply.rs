@@ -97,7 +97,7 @@ fn lead_of<'a>(roster: &'a Roster, wanted: &SessionId) -> Result<&'a Lead, Strin
         return Ok(lead);
     }
     let whole = wanted.as_untrusted();
-    if let Some(left_out) = roster.left_out.iter().find(|it| it.subject.session() == Some(whole)) {
+    if let Some(left_out) = roster.why_not(wanted) {
         return Err(left_out.sentence());
     }
     let begins = |lead: &&Lead| lead.session.as_untrusted().as_wtf8().starts_with(whole.as_wtf8());

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use crate::console::text::{self, Visible};
 use crate::contract::Timestamp;
+use crate::herd::left_out::managed_sentence;
 use crate::herd::{Evidence, EvidenceError, Lead, Roster, order, project};
 
 /// Columns that a name may widen its column to; a longer one stands out of line.
@@ -66,8 +67,12 @@ pub fn plain(roster: &Roster, asked_at: impl Fn(&Lead) -> Option<Timestamp>) -> 
     }
     if !roster.left_out.is_empty() {
         out.push_str("LEFT OUT\n");
-        for left_out in &roster.left_out {
+        let (managed, others) = roster.managed_and_others();
+        for left_out in others {
             let _ = writeln!(out, "  {}", left_out.sentence());
+        }
+        if managed > 0 {
+            let _ = writeln!(out, "  {}", managed_sentence(managed));
         }
     }
     out.truncate(out.trim_end().len());

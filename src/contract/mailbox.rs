@@ -2,15 +2,18 @@
 //! one.
 
 use super::ids::{SessionId, Uuid};
-use super::json::{Document, Json};
+use super::json::{Document, is_integer};
 use super::record::{Fields, Invalid, Rule, check_size};
 use super::text::{Untrusted, sha256_hex};
 
 /// Largest mailbox state, in bytes.
 pub const MAX_BYTES: usize = 64 * 1024;
 
-/// What the owning lead keeps of one agent.
-#[derive(Debug, Clone, PartialEq)]
+/// Largest request beside it, in bytes.
+pub const MAX_REQUEST_BYTES: usize = 1024 * 1024;
+
+/// What the owning lead keeps of one agent. Its times are judged and not kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mailbox {
     /// One run of the agent; a UUID of any version or case.
     pub run: Untrusted,
@@ -26,8 +29,6 @@ pub struct Mailbox {
     pub session: SessionId,
     /// Its working directory.
     pub cwd: Untrusted,
-    /// When the state was written.
-    pub updated_at: f64,
     /// Its session file.
     pub session_file: Option<Untrusted>,
     /// The request it works on.
@@ -36,11 +37,35 @@ pub struct Mailbox {
     pub pending_ask: Option<Untrusted>,
     /// The request it finished last.
     pub completed_request: Option<Untrusted>,
-    /// Why its last result is none.
+    /// Why its last result could not be kept.
     pub result_error: Option<Untrusted>,
-    /// The request it acknowledged last.
+    /// The request it took or refused last.
     pub last_ack: Option<Untrusted>,
 }
+
+/// A mailbox with what stands beside its state.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Post {
+    /// The state.
+    pub mailbox: Mailbox,
+    /// [`Mailbox::herdr_name`].
+    pub alias: Untrusted,
+    /// Where its working directory really is, links followed.
+    pub real_cwd: Untrusted,
+    /// Whether a request waits that it neither took nor refused, or one can't be read.
+    pub unacknowledged: bool,
+    /// Whether the result of [`Mailbox::completed_request`] still lies there, readable or not.
+    pub undelivered: bool,
+}
+
+impl Post {
+    /// Whether its owner has something to wait for.
+    pub fn has_pending_work(&self) -> bool {
+        self.mailbox.result_error.is_some() || self.mailbox.active_request.is_some() || self.undelivered
+    }
+}
+
+const WHAT: &str = "the mailbox";
 
 impl Mailbox {
     /// Judges the bytes of a `state.json` in the directory `directory` (its last part).
@@ -54,7 +79,6 @@ impl Mailbox {
 
     /// The same where the directory is not known.
     pub fn parse_any(bytes: &[u8]) -> Result<Self, Invalid> {
-        const WHAT: &str = "the mailbox";
         check_size(WHAT, bytes.len(), MAX_BYTES)?;
         let document = Document::decode(bytes);
         let fields = Fields::of_document(WHAT, &document)?;
@@ -80,40 +104,27 @@ impl Mailbox {
                 "lastAck",
             ],
         )?;
-        let text = |key: &str| {
-            (fields.require(key)?.string())
-                .filter(|text| !text.is_empty())
-                .ok_or_else(|| fields.refuse(Rule::Mailbox, &format!("has no text as {key}")))
-        };
-        let optional = |key: &str| if fields.get(key).is_some() { text(key).map(Some) } else { Ok(None) };
-        let time = |value: Json<'_>, key: &str| {
-            (value.number())
-                .filter(|number| number.is_finite() && *number >= 0.0)
-                .ok_or_else(|| fields.refuse(Rule::Time, &format!("has no time ≥ 0 as {key}")))
-        };
-        let run = text("runId")?.to_str_lossy().to_ascii_lowercase();
-        if !is_run_id(&run) {
-            return Err(fields.refuse(Rule::Uuid, "has no UUID as runId"));
+        let session = |key: &str| text(&fields, key).and_then(|_| fields.session(key));
+        time(&fields, "updatedAt")?;
+        if fields.get("lastActivityAt").is_some() && !is_integer(time(&fields, "lastActivityAt")?) {
+            return Err(fields.refuse(Rule::Time, "has no integer time as lastActivityAt"));
         }
         let mailbox = Self {
-            run: text("runId")?,
-            owner: fields.session("ownerSessionId")?,
-            workspace: text("workspaceId")?,
-            label: text("agentLabel")?,
-            pane: text("paneId")?,
-            session: fields.session("piSessionId")?,
-            cwd: text("cwd")?,
-            updated_at: time(fields.require("updatedAt")?, "updatedAt")?,
-            session_file: optional("piSessionFile")?,
-            active_request: optional("activeRequestId")?,
-            pending_ask: optional("pendingAskId")?,
-            completed_request: optional("completedRequestId")?,
-            result_error: optional("resultError")?,
-            last_ack: optional("lastAck")?,
+            run: run_id(&fields, "runId")?,
+            owner: session("ownerSessionId")?,
+            workspace: text(&fields, "workspaceId")?,
+            label: text(&fields, "agentLabel")?,
+            pane: text(&fields, "paneId")?,
+            session: session("piSessionId")?,
+            cwd: text(&fields, "cwd")?,
+            session_file: optional(&fields, "piSessionFile", text)?,
+            active_request: optional(&fields, "activeRequestId", run_id)?,
+            pending_ask: optional(&fields, "pendingAskId", run_id)?,
+            completed_request: optional(&fields, "completedRequestId", run_id)?,
+            result_error: optional(&fields, "resultError", result_error)?,
+            last_ack: optional(&fields, "lastAck", acknowledgement)?,
         };
-        if let Some(value) = fields.get("lastActivityAt") {
-            time(value, "lastActivityAt")?;
-        }
+        optional(&fields, "agentDefinition", text)?;
         let exclusive = |clash: bool, message: &str| {
             if clash { Err(fields.refuse(Rule::Mailbox, message)) } else { Ok(()) }
         };
@@ -137,19 +148,73 @@ impl Mailbox {
         Ok(mailbox)
     }
 
+    /// Judges the bytes of a `request-<id>.json` beside this state.
+    pub fn check_request(&self, bytes: &[u8], id: &Untrusted) -> Result<(), Invalid> {
+        const WHAT: &str = "the request";
+        check_size(WHAT, bytes.len(), MAX_REQUEST_BYTES)?;
+        let document = Document::decode(bytes);
+        let fields = Fields::of_document(WHAT, &document)?;
+        fields.closed(
+            4.0,
+            &[
+                "version",
+                "runId",
+                "requestId",
+                "ownerSessionId",
+                "workspaceId",
+                "agentLabel",
+                "paneId",
+                "kind",
+                "askId",
+                "text",
+                "createdAt",
+            ],
+        )?;
+        if run_id(&fields, "requestId")? != *id {
+            return Err(fields.refuse(Rule::FileName, "has another id than its file"));
+        }
+        self.check_identity(&fields)?;
+        text(&fields, "text")?;
+        time(&fields, "createdAt")?;
+        let kind = text(&fields, "kind")?;
+        let asks = match fields.get("askId") {
+            Some(_) => Some(run_id(&fields, "askId")?),
+            None => None,
+        };
+        match (["task", "steer", "interrupt", "reply"].iter().any(|known| kind == *known), asks) {
+            (true, asks) if (kind == "reply") == asks.is_some() => Ok(()),
+            _ => {
+                Err(fields.refuse(Rule::Kind, "has a kind of its own, or an askId that does not go with it"))
+            }
+        }
+    }
+
+    /// Whether what stands beside the state names the same agent.
+    fn check_identity(&self, fields: &Fields<'_>) -> Result<(), Invalid> {
+        for (key, own) in [
+            ("runId", &self.run),
+            ("ownerSessionId", self.owner.as_untrusted()),
+            ("workspaceId", &self.workspace),
+            ("agentLabel", &self.label),
+            ("paneId", &self.pane),
+        ] {
+            if text(fields, key)? != *own {
+                return Err(fields.refuse(Rule::Mailbox, &format!("has another {key} than the mailbox")));
+            }
+        }
+        Ok(())
+    }
+
     /// The name Herdr shows for a live run of this agent.
     pub fn herdr_name(&self) -> String {
-        let hash = sha256_hex(
-            format!(
-                "{}\0{}\0{}",
-                self.workspace.to_str_lossy(),
-                self.label.to_str_lossy(),
-                self.run.to_str_lossy()
-            )
-            .as_bytes(),
-        );
-        format!("{}_{}", self.label.first_units(15).to_str_lossy(), &hash[..16])
+        herdr_name(&self.workspace, &self.label, &self.run)
     }
+}
+
+/// The name Herdr shows for the run `run` of an agent.
+pub fn herdr_name(workspace: &Untrusted, label: &Untrusted, run: &Untrusted) -> String {
+    let named = format!("{}\0{}\0{}", workspace.to_str_lossy(), label.to_str_lossy(), run.to_str_lossy());
+    format!("{}_{}", label.first_units(15).to_str_lossy(), &sha256_hex(named.as_bytes())[..16])
 }
 
 /// The directory an agent's mailbox stands in.
@@ -158,12 +223,104 @@ pub fn directory_name(workspace: &Untrusted, label: &Untrusted) -> String {
     hash[..32].to_owned()
 }
 
-/// A UUID of any version, variant 8–b; `text` is lower-case.
-fn is_run_id(text: &str) -> bool {
-    let mut bytes = text.as_bytes().to_vec();
-    if bytes.len() != 36 {
-        return false;
+/// Whom a state that is not valid names all the same: its owner and its own session.
+pub fn named_in(bytes: &[u8]) -> (Option<Untrusted>, Option<Untrusted>) {
+    let document = Document::decode(bytes);
+    let members = document.value().ok().and_then(|value| value.object()).unwrap_or_default();
+    let named = |key: &str| {
+        let value = members.iter().find(|(name, _)| name == key).and_then(|(_, value)| value.string());
+        value.filter(|text| !text.is_blank())
+    };
+    (named("ownerSessionId"), named("piSessionId"))
+}
+
+/// Whether a directory is named as mailboxes are.
+pub fn is_directory_name(name: &str) -> bool {
+    name.len() == 32 && name.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+fn text(fields: &Fields<'_>, key: &str) -> Result<Untrusted, Invalid> {
+    (fields.require(key)?.string())
+        .filter(|text| !text.is_blank())
+        .ok_or_else(|| fields.refuse(Rule::Mailbox, &format!("has no text as {key}")))
+}
+
+fn time(fields: &Fields<'_>, key: &str) -> Result<f64, Invalid> {
+    (fields.require(key)?.number())
+        .filter(|number| number.is_finite() && *number >= 0.0)
+        .ok_or_else(|| fields.refuse(Rule::Time, &format!("has no time ≥ 0 as {key}")))
+}
+
+/// A UUID of any version and case, variant 8–b.
+fn run_id(fields: &Fields<'_>, key: &str) -> Result<Untrusted, Invalid> {
+    let id = text(fields, key)?;
+    let mut bytes = id.to_str_lossy().to_ascii_lowercase().into_bytes();
+    if bytes.len() == 36 {
+        bytes[14] = if bytes[14].is_ascii_hexdigit() { b'4' } else { b'-' };
     }
-    bytes[14] = if bytes[14].is_ascii_hexdigit() { b'4' } else { b'-' };
-    std::str::from_utf8(&bytes).ok().and_then(Uuid::parse).is_some()
+    if std::str::from_utf8(&bytes).ok().and_then(Uuid::parse).is_none() {
+        return Err(fields.refuse(Rule::Uuid, &format!("has no UUID as {key}")));
+    }
+    Ok(id)
+}
+
+fn optional<T>(
+    fields: &Fields<'_>,
+    key: &str,
+    read: impl Fn(&Fields<'_>, &str) -> Result<T, Invalid>,
+) -> Result<Option<T>, Invalid> {
+    if fields.get(key).is_some() { read(fields, key).map(Some) } else { Ok(None) }
+}
+
+fn flag(fields: &Fields<'_>, key: &str) -> Result<bool, Invalid> {
+    (fields.require(key)?.bool())
+        .ok_or_else(|| fields.refuse(Rule::Mailbox, &format!("does not say true or false as {key}")))
+}
+
+/// The id of the request that was answered for.
+fn acknowledgement(outer: &Fields<'_>, key: &str) -> Result<Untrusted, Invalid> {
+    let fields = Fields::of("the mailbox's lastAck", outer.require(key)?)?;
+    fields.no_other_than(&["requestId", "accepted", "code", "message", "acknowledgedAt"])?;
+    let id = run_id(&fields, "requestId")?;
+    time(&fields, "acknowledgedAt")?;
+    optional(&fields, "message", text)?;
+    let code = optional(&fields, "code", text)?;
+    let is_known = |code: &Untrusted| {
+        ["busy", "idle", "invalid", "identity", "delivery"].iter().any(|known| code == *known)
+    };
+    match (flag(&fields, "accepted")?, code) {
+        (true, None) => Ok(id),
+        (false, Some(code)) if is_known(&code) => Ok(id),
+        _ => Err(fields.refuse(Rule::Mailbox, "has a code that does not go with it")),
+    }
+}
+
+/// Its message.
+fn result_error(outer: &Fields<'_>, key: &str) -> Result<Untrusted, Invalid> {
+    const SAME: [&str; 5] = ["runId", "ownerSessionId", "workspaceId", "agentLabel", "paneId"];
+    let fields = Fields::of("the mailbox's resultError", outer.require(key)?)?;
+    let mut known = vec!["code", "message", "requestId", "originalStatus", "attempts", "failedAt"];
+    known.extend(["retrySafe", "cleanupSafe", "nextAction"]);
+    known.extend(SAME);
+    fields.no_other_than(&known)?;
+    run_id(&fields, "requestId")?;
+    text(&fields, "nextAction")?;
+    time(&fields, "failedAt")?;
+    for key in SAME {
+        if text(&fields, key)? != text(outer, key)? {
+            return Err(fields.refuse(Rule::Mailbox, &format!("has another {key} than the mailbox")));
+        }
+    }
+    let status = text(&fields, "originalStatus")?;
+    let attempts = fields.require("attempts")?.number().unwrap_or(0.0);
+    let fits = text(&fields, "code")? == "write_failure"
+        && (status == "completed" || status == "failed")
+        && is_integer(attempts)
+        && attempts >= 1.0
+        && !flag(&fields, "retrySafe")?
+        && flag(&fields, "cleanupSafe")?;
+    if !fits {
+        return Err(fields.refuse(Rule::Mailbox, "is none that an agent writes"));
+    }
+    text(&fields, "message")
 }

@@ -16,6 +16,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior};
 
 use super::cast;
+use super::crew::{Crew, Member};
 use super::random::Random;
 use super::script::{Act, Character, Question, Script};
 use super::session::{SessionFile, now};
@@ -33,6 +34,8 @@ const REPEAT: Duration = Duration::from_secs(10);
 const WITHDRAW: Duration = Duration::from_secs(3);
 /// Longest options, in bytes.
 const MAX_OPTIONS: u64 = 1 << 20;
+/// Chance for the agents, apart from that of any lead.
+const CREW_STREAMS: u64 = 1 << 32;
 /// The exit code of a process that died because its part says so.
 pub(super) const DIED: i32 = 9;
 
@@ -72,6 +75,9 @@ pub struct Seat {
     pub workspace: String,
     /// Its workspace's label.
     pub workspace_label: String,
+    /// Its managed agents.
+    #[serde(default)]
+    pub crew: Vec<Member>,
 }
 
 /// What went wrong with one lead.
@@ -169,6 +175,13 @@ async fn live(options: Options, seat: Seat, mut ending: watch::Receiver<bool>) -
         last_seq: 0,
         status: if begins { character.starts } else { Status::Idle },
     };
+    // The agents first: whoever sees the lead sees them with it.
+    let random = Random::new(options.seed, stream ^ CREW_STREAMS);
+    let mut crew =
+        Crew::new(seat.nth, &seat.crew, herdr.client.clone(), &options.agent_dir, random, options.speed);
+    if let Err(error) = crew.begin().await {
+        complain(&error);
+    }
     herdr.begin(&character.name).await;
 
     let mut look = tokio::time::interval(LOOK);
@@ -178,18 +191,20 @@ async fn live(options: Options, seat: Seat, mut ending: watch::Receiver<bool>) -
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     let mut next = plan(&mut script);
     while !*ending.borrow() {
-        let due = next.as_ref().map(|(due, _)| *due);
-        let is_due = async {
-            match due {
-                Some(due) => tokio::time::sleep_until(due).await,
-                None => std::future::pending().await,
-            }
-        };
+        let is_due = wait_until(next.as_ref().map(|(due, _)| *due));
         tokio::select! {
             changed = ending.changed() => if changed.is_err() { break },
             _ = terminate.recv() => break,
             _ = interrupt.recv() => break,
-            _ = repeat.tick() => herdr.report().await,
+            _ = repeat.tick() => {
+                herdr.report().await;
+                crew.report().await;
+            }
+            () = wait_until(crew.due()) => {
+                if let Err(error) = crew.go_on().await {
+                    complain(&error);
+                }
+            }
             _ = look.tick() => {
                 if receive(&mut lead, &mut script, &mut next, screen).await {
                     next = plan(&mut script);
@@ -206,6 +221,14 @@ async fn live(options: Options, seat: Seat, mut ending: watch::Receiver<bool>) -
         }
     }
     Ok(lead.close()?)
+}
+
+/// Waits for a moment, or for ever.
+async fn wait_until(due: Option<Instant>) {
+    match due {
+        Some(due) => tokio::time::sleep_until(due).await,
+        None => std::future::pending().await,
+    }
 }
 
 type Due = Option<(Instant, Act)>;

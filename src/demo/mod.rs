@@ -2,6 +2,7 @@
 
 pub mod cast;
 mod command;
+pub mod crew;
 pub mod environment;
 pub mod home;
 pub mod lead;

@@ -92,8 +92,8 @@ async fn perform(
 ) -> std::io::Result<Option<Life>> {
     let (mut child, input, output, errors) = start(stage, options).await?;
     let pid = child.id().unwrap_or(0);
-    for seat in &options.seats {
-        stage.server.attach(&seat.pane, pid, true);
+    for pane in panes(options) {
+        stage.server.attach(pane, pid, true);
     }
     let last = Arc::new(Mutex::new(None));
     let listening = tokio::spawn(listen(errors, Arc::clone(&last)));
@@ -108,14 +108,22 @@ async fn perform(
     if ended.is_none() && tokio::time::timeout(WITHDRAW, child.wait()).await.is_err() {
         child.kill().await?;
     }
-    for seat in &options.seats {
-        stage.server.detach(&seat.pane);
+    for pane in panes(options) {
+        stage.server.detach(pane);
     }
     // A child of its own may hold the pipe open.
     let _ = tokio::time::timeout(Duration::from_millis(200), listening).await;
     let said = last.lock().unwrap_or_else(PoisonError::into_inner).take();
     let as_written = matches!(ended, Some(Ok(status)) if status.code() == Some(DIED));
     Ok((!asked).then_some(Life { as_written, said }))
+}
+
+/// The panes of the leads and their agents; those that are gone do no harm.
+fn panes(options: &Options) -> impl Iterator<Item = &str> {
+    options
+        .seats
+        .iter()
+        .flat_map(|seat| std::iter::once(&*seat.pane).chain(seat.crew.iter().map(|member| &*member.pane)))
 }
 
 async fn start(

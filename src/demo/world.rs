@@ -14,6 +14,7 @@ use tokio::task::{JoinHandle, JoinSet};
 
 use super::cast;
 use super::command::{Signals, code_of, wait};
+use super::crew::{self, Member};
 use super::environment;
 use super::home::{Home, HomeError};
 use super::lead::{Options as LeadOptions, Seat};
@@ -448,7 +449,9 @@ fn seat_all(
         );
         let begun = now().saturating_sub(random.between(8 * 60_000, 25 * 60_000));
         let session = random.session_id(begun);
+        let crew = seat_crew(nth, server, &place, &cwd, &session, &mut random);
         seats.push(Seat {
+            crew,
             nth,
             session_file: session::path_of(agent_dir, &cwd, &session, begun),
             session,
@@ -461,6 +464,46 @@ fn seat_all(
         });
     }
     Ok(seats)
+}
+
+/// Gives every agent of a lead its pane, beside the lead's, and its session.
+fn seat_crew(
+    nth: usize,
+    server: &Server,
+    place: &Created,
+    cwd: &str,
+    lead: &str,
+    random: &mut Random,
+) -> Vec<Member> {
+    let mut crew: Vec<Member> = Vec::new();
+    let mut tab: Option<String> = None;
+    for (at, part) in crew::parts(nth).iter().enumerate() {
+        let pane = if part.beats.is_empty() {
+            None
+        } else if let Some(tab) = &tab {
+            server.create_pane(tab, cwd)
+        } else {
+            server.create_tab(&place.workspace, Some("agents"), cwd).map(|made| {
+                tab = Some(made.tab);
+                made.pane
+            })
+        };
+        let owner = part.owner.and_then(|owner| crew.get(owner)).map(|owner| owner.session.clone());
+        let member = Member {
+            part: at,
+            run: crew::uuid(random),
+            session: random.session_id(now()),
+            owner: owner.unwrap_or_else(|| lead.to_owned()),
+            workspace: place.workspace.clone(),
+            pane: pane.clone().unwrap_or_else(|| format!("{}:p{}", place.workspace, 90 + at)),
+            cwd: cwd.to_owned(),
+        };
+        if let Some(pane) = pane {
+            server.name_agent(&pane, Some(&member.herdr_name(part.label)));
+        }
+        crew.push(member);
+    }
+    crew
 }
 
 /// Who plays in one process. Those who are written out always have their own, since one of them

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{self, AtFlags, CWD, FileType, Mode, OFlags, RawMode, RenameFlags};
 use rustix::io::Errno;
 
-use crate::contract::Uuid;
+use crate::contract::{Untrusted, Uuid};
 
 /// Mode of our directories.
 pub const DIRECTORY_MODE: RawMode = 0o700;
@@ -80,6 +80,9 @@ pub enum Unreadable {
     /// It has more bytes than its kind may have.
     #[error("it has more than {0} bytes")]
     TooLarge(usize),
+    /// It has more entries than are looked at.
+    #[error("it has more than {0} entries")]
+    TooMany(usize),
     /// The system refused.
     #[error(transparent)]
     Disk(DiskError),
@@ -102,6 +105,7 @@ impl Unreadable {
             Unreadable::WritableByOthers(_) => "writable_by_others",
             Unreadable::HardLinked(_) => "hard_linked",
             Unreadable::TooLarge(_) => "too_large",
+            Unreadable::TooMany(_) => "too_many",
             Unreadable::Disk(_) => "unreadable",
         }
     }
@@ -189,9 +193,14 @@ pub fn kind(path: &Path) -> Result<Option<FileType>, DiskError> {
 
 /// The names in a directory of ours, in no order; none where it does not exist.
 pub fn list(path: &Path) -> Result<Vec<OsString>, Unreadable> {
+    list_at_most(path, usize::MAX).map(|(names, _)| names)
+}
+
+/// The same, at most `limit` of them, and whether those are all.
+pub fn list_at_most(path: &Path, limit: usize) -> Result<(Vec<OsString>, bool), Unreadable> {
     let dir = match open_directory(path) {
         Ok(dir) => dir,
-        Err(Errno::NOENT) => return Ok(Vec::new()),
+        Err(Errno::NOENT) => return Ok((Vec::new(), true)),
         Err(Errno::LOOP) => return Err(Unreadable::Symlink),
         Err(Errno::NOTDIR) => {
             return Err(match kind(path) {
@@ -212,13 +221,29 @@ pub fn list(path: &Path) -> Result<Vec<OsString>, Unreadable> {
         let entry = entry.map_err(disk)?;
         let name = entry.file_name().to_bytes();
         if name != b"." && name != b".." {
+            if names.len() == limit {
+                return Ok((names, false));
+            }
             names.push(OsString::from_vec(name.to_vec()));
         }
     }
-    Ok(names)
+    Ok((names, true))
 }
 
-fn open_directory(path: &Path) -> Result<OwnedFd, Errno> {
+/// Where a directory really is, links followed; where that can't be found out, its path with `.` and
+/// `..` resolved. Relative paths stay as they are.
+pub fn real_directory(path: &Untrusted) -> Untrusted {
+    use std::os::unix::ffi::OsStrExt;
+    let text = path.to_str_lossy();
+    let given = Path::new(text.as_ref());
+    if !given.is_absolute() {
+        return path.clone();
+    }
+    let real = std::fs::canonicalize(given).unwrap_or_else(|_| super::layout::normalize(given));
+    Untrusted::from_bytes_lossy(real.as_os_str().as_bytes())
+}
+
+pub(super) fn open_directory(path: &Path) -> Result<OwnedFd, Errno> {
     fs::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
 }
 
@@ -362,5 +387,5 @@ pub fn sync_directory(path: &Path) -> Result<(), DiskError> {
 /// A path to show in a message, safe to print.
 pub fn shown(path: &Path) -> impl fmt::Display {
     use std::os::unix::ffi::OsStrExt;
-    crate::contract::Untrusted::from_bytes_lossy(path.as_os_str().as_bytes()).escaped().to_string()
+    Untrusted::from_bytes_lossy(path.as_os_str().as_bytes()).escaped().to_string()
 }

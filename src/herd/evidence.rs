@@ -105,6 +105,8 @@ pub struct LiveAgent {
     pub tab_label: Option<Untrusted>,
     /// Its working directory.
     pub cwd: Option<Untrusted>,
+    /// The same, links followed, where that was found out.
+    pub real_cwd: Option<Untrusted>,
     /// Its session file.
     pub session_file: Option<Untrusted>,
 }
@@ -123,6 +125,7 @@ impl LiveAgent {
             herdr_name: None,
             tab_label: None,
             cwd: None,
+            real_cwd: None,
             session_file: None,
         }
     }
@@ -148,6 +151,7 @@ impl LiveAgent {
             herdr_name: members.text("herdrName"),
             tab_label: members.text("tabLabel"),
             cwd: members.text("workspaceCwd"),
+            real_cwd: None,
             session_file: members.text("piSessionFile").filter(|file| !file.is_empty()),
         }
     }

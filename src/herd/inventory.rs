@@ -17,9 +17,22 @@ pub struct Inventory {
     /// Its workspaces, by id.
     pub provenance: BTreeMap<Untrusted, Provenance>,
     /// Agents that are not Pi's, which headman does not supervise.
-    pub other_agents: usize,
+    pub other_agents: Vec<OtherAgent>,
+    /// Its panes, each with its workspace.
+    pub panes: Vec<(Untrusted, Untrusted)>,
     /// Parts of the snapshot that could not be used; safe to print why.
     pub dropped: Vec<String>,
+}
+
+/// An agent that is not Pi's, or not known to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OtherAgent {
+    /// What Herdr calls it.
+    pub name: Option<Untrusted>,
+    /// Its workspace's id.
+    pub workspace: Untrusted,
+    /// Its pane's id.
+    pub pane: Untrusted,
 }
 
 /// What a session file says of itself.
@@ -52,11 +65,18 @@ impl Inventory {
         let mut inventory = Self {
             version: snapshot.version.clone(),
             dropped: snapshot.dropped.iter().map(ToString::to_string).collect(),
+            panes: (snapshot.panes.iter())
+                .map(|pane| (pane.workspace_id.clone(), pane.pane_id.clone()))
+                .collect(),
             ..Self::default()
         };
         for agent in &snapshot.agents {
             let Some(session) = pi_session(agent) else {
-                inventory.other_agents += 1;
+                inventory.other_agents.push(OtherAgent {
+                    name: agent.name.clone(),
+                    workspace: agent.workspace_id.clone(),
+                    pane: agent.pane_id.clone(),
+                });
                 continue;
             };
             let mut name = None;
@@ -105,6 +125,13 @@ impl Inventory {
             );
         }
         inventory
+    }
+
+    /// Adds where the agents' directories really are, as `real` says.
+    pub fn resolve_directories(&mut self, mut real: impl FnMut(&Untrusted) -> Untrusted) {
+        for agent in &mut self.agents {
+            agent.real_cwd = agent.cwd.as_ref().filter(|cwd| !cwd.is_empty()).map(&mut real);
+        }
     }
 
     /// The one Pi agent of `session`, if exactly one shows it: its workspace, tab and pane.

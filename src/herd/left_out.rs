@@ -113,6 +113,9 @@ pub enum Reason {
     AgentCycle,
     /// The owners of a managed agent lead to no lead.
     NoOwner,
+    /// The same, and Herdr shows nothing of the agent either: it ran under another Herdr, or its
+    /// lead ended without it.
+    Elsewhere,
     /// The mailbox is there and not valid; the text says why.
     BrokenMailbox(String),
     /// Another session owns the agent.
@@ -136,7 +139,7 @@ impl Reason {
             Reason::NoAgent => "no_agent",
             Reason::AmbiguousAgent => "ambiguous_agent",
             Reason::AgentCycle => "agent_cycle",
-            Reason::NoOwner => "no_owner",
+            Reason::NoOwner | Reason::Elsewhere => "no_owner",
             Reason::BrokenMailbox(_) => "broken_mailbox",
             Reason::Managed => "managed",
             Reason::IsChief => "is_chief",
@@ -145,7 +148,7 @@ impl Reason {
 
     /// Whether it is how things should be, and needs nobody's attention.
     pub fn is_expected(&self) -> bool {
-        matches!(self, Reason::Managed | Reason::IsChief)
+        matches!(self, Reason::Managed | Reason::IsChief | Reason::Elsewhere)
     }
 
     /// What is so, and the next step.
@@ -193,6 +196,10 @@ impl Reason {
             }
             Reason::AgentCycle => "is owned, over others, by itself. Stop it, and let a lead start it anew",
             Reason::NoOwner => "is owned by no lead that is listed. See first why its owner is not",
+            Reason::Elsewhere => {
+                "is owned by no lead that is listed, and is not in this Herdr. Nothing needs to be done if it \
+                 ran under another one; else resume its lead, which then clears it away"
+            }
             Reason::Managed => "is another session's managed agent. Speak to the lead that owns it",
             Reason::IsChief => "is the Chief itself. Nothing needs to be done",
         };
@@ -214,4 +221,11 @@ impl LeftOut {
     pub fn sentence(&self) -> String {
         format!("{} {}.", self.subject.named(), self.reason.told())
     }
+}
+
+/// How many agents of Herdr's are left out for being managed: they need no line each.
+pub fn managed_sentence(count: usize) -> String {
+    let (verb, who) = if count == 1 { ("is", "that owns it") } else { ("are", "that own them") };
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} agent{plural} in Herdr {verb} managed by leads; speak to the leads {who}.")
 }

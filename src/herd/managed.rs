@@ -75,6 +75,7 @@ pub fn assign(leads: &[&SessionId], managed: &[ManagedAgent]) -> (Vec<Herd>, Vec
             }
             End::Ambiguous => Reason::AmbiguousAgent,
             End::Cycle => Reason::AgentCycle,
+            End::Nobody if agent.state == State::Lost => Reason::Elsewhere,
             End::Nobody => Reason::NoOwner,
         };
         left_out.push(LeftOut {

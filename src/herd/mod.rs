@@ -7,6 +7,7 @@ pub mod json;
 pub mod left_out;
 pub mod managed;
 pub mod order;
+pub mod presence;
 pub mod roster;
 pub mod state_block;
 pub mod surroundings;

@@ -80,6 +80,20 @@ impl Roster {
     pub fn lead(&self, session: &SessionId) -> Option<&Lead> {
         self.leads.iter().find(|lead| lead.session == *session)
     }
+
+    /// Why `session` is no lead, if anything of it was left out: of several reasons rather one that
+    /// concerns it as a lead than one that concerns it as somebody's agent.
+    pub fn why_not(&self, session: &SessionId) -> Option<&LeftOut> {
+        let of_it = || self.left_out.iter().filter(|it| it.subject.session() == Some(session.as_untrusted()));
+        of_it().find(|it| !matches!(it.subject, Subject::ManagedAgent { .. })).or_else(|| of_it().next())
+    }
+
+    /// How many live agents are left out because another session owns them, and everything else that
+    /// is left out. There may be hundreds of the former, which is how it should be.
+    pub fn managed_and_others(&self) -> (usize, impl Iterator<Item = &LeftOut>) {
+        let managed = self.left_out.iter().filter(|left| left.reason == Reason::Managed).count();
+        (managed, self.left_out.iter().filter(|left| left.reason != Reason::Managed))
+    }
 }
 
 /// An agent whose ids can be used.

@@ -1,5 +1,5 @@
 //! Herdr's inventory as facts: its snapshot, polled, and early when its event stream tells of a
-//! change.
+//! change. With each goes a look at the managed agents' mailboxes, which are nothing without it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,6 +11,7 @@ use tokio::task::{JoinError, JoinSet};
 use crate::chief::staff::Office;
 use crate::contract::Untrusted;
 use crate::disk::DiskThread;
+use crate::disk::mailboxes::Scan;
 use crate::fact::{Fact, FactSender};
 use crate::herd::evidence::State;
 use crate::herd::inventory::{Branch, Inventory};
@@ -42,7 +43,8 @@ pub async fn run(
     let changed = Arc::new(Notify::new());
     let stream = follow(client.clone(), Arc::clone(&changed));
     let poll = async {
-        let mut poll = Poll { client, office, disk, facts, last: None, branches: Branches::default() };
+        let mut poll =
+            Poll { client, office, disk, facts, last: None, mailboxes: None, branches: Branches::default() };
         let mut backoff = Backoff::new();
         loop {
             let started = Instant::now();
@@ -72,6 +74,8 @@ struct Poll {
     facts: FactSender,
     /// What was emitted last, unless Herdr failed since.
     last: Option<Arc<Inventory>>,
+    /// The mailboxes emitted last.
+    mailboxes: Option<Arc<Scan>>,
     branches: Branches,
 }
 
@@ -90,9 +94,15 @@ impl Poll {
         let office = Arc::clone(&self.office);
         let branches = self.branches.known.clone();
         let taken = Arc::clone(&snapshot);
-        let Ok(inventory) = self.disk.run(move || office.inventory(&taken, &branches)).await else {
+        let look = move || (office.inventory(&taken, &branches), office.mailboxes());
+        let Ok((inventory, mailboxes)) = self.disk.run(look).await else {
             return Ok(false);
         };
+        // Before the inventory, so that no agent is seen without its mailbox first.
+        if self.mailboxes.as_ref().is_none_or(|last| !Arc::ptr_eq(last, &mailboxes)) {
+            self.mailboxes = Some(Arc::clone(&mailboxes));
+            self.facts.put(Fact::Mailboxes(mailboxes));
+        }
         snapshots.send_replace(Some(snapshot));
         let active = inventory.agents.iter().any(|agent| agent.state == State::Working);
         if self.last.as_deref() != Some(&inventory) {

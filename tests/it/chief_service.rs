@@ -20,21 +20,21 @@ use tokio::task::JoinHandle;
 use crate::support::{DEADLINE, Herdr, Program, until};
 
 /// A Herdr and an agent directory, with one lead in it.
-struct World {
-    herdr: Herdr,
+pub(crate) struct World {
+    pub(crate) herdr: Herdr,
     dir: tempfile::TempDir,
-    lead: Lead,
+    pub(crate) lead: Lead,
 }
 
-struct Lead {
-    session: SessionId,
+pub(crate) struct Lead {
+    pub(crate) session: SessionId,
     record: LeadRecord,
     pane: String,
     _program: Program,
 }
 
 impl World {
-    async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         let herdr = Herdr::start().await;
         let dir = tempfile::tempdir().unwrap();
         let created = herdr.server.create_workspace("api", "/tmp", None, false);
@@ -77,7 +77,7 @@ impl World {
         until("the lead is listed", || async { client.snapshot().await.unwrap().agents.len() == 1 }).await;
     }
 
-    fn agent_dir(&self) -> AgentDir {
+    pub(crate) fn agent_dir(&self) -> AgentDir {
         AgentDir::resolve(Some(self.dir.path().join("agent").as_os_str()), Path::new("/"))
     }
 
@@ -89,19 +89,19 @@ impl World {
         records::write_lead(&self.runtime(), record).unwrap();
     }
 
-    fn state(&self, name: &str) -> StateDir {
+    pub(crate) fn state(&self, name: &str) -> StateDir {
         StateDir::open(&self.dir.path().join(name), self.herdr.socket.as_os_str()).unwrap()
     }
 
     /// Makes the next start of that state directory resume as Chief.
-    fn make_chief(&self, name: &str) {
+    pub(crate) fn make_chief(&self, name: &str) {
         let state = self.state(name);
         let mut identity = state.identity().unwrap();
         identity.role = Role::Chief;
         state.write_identity(&identity).unwrap();
     }
 
-    fn service(&self, name: &str) -> Service {
+    pub(crate) fn service(&self, name: &str) -> Service {
         let state = self.state(name);
         let session = state.identity().unwrap().session();
         let office = Arc::new(Office::new(self.agent_dir(), self.runtime(), session, Instant::now()));
@@ -121,7 +121,7 @@ impl World {
         Service { office, received, requests, task, seen: Vec::new(), ticket: 0 }
     }
 
-    fn reply(&self, lease: Uuid) -> Reply {
+    pub(crate) fn reply(&self, lease: Uuid) -> Reply {
         Reply {
             lead: self.lead.session.clone(),
             instance: self.lead.record.instance,
@@ -132,7 +132,7 @@ impl World {
         }
     }
 
-    fn inbox(&self) -> Vec<Message> {
+    pub(crate) fn inbox(&self) -> Vec<Message> {
         let inbox = self.runtime().inbox(&self.lead.session);
         headman::disk::inbox::list(&inbox)
             .unwrap()
@@ -145,8 +145,8 @@ impl World {
     }
 }
 
-struct Service {
-    office: Arc<Office>,
+pub(crate) struct Service {
+    pub(crate) office: Arc<Office>,
     received: FactReceiver,
     requests: mpsc::Sender<Request>,
     task: JoinHandle<()>,
@@ -170,7 +170,7 @@ impl Service {
         }
     }
 
-    async fn standing(&mut self, what: &str, wanted: impl Fn(&Standing) -> bool) -> Standing {
+    pub(crate) async fn standing(&mut self, what: &str, wanted: impl Fn(&Standing) -> bool) -> Standing {
         self.wait(what, |fact| match fact {
             Fact::Standing(standing) if wanted(standing) => Some(standing.clone()),
             _ => None,
@@ -178,13 +178,13 @@ impl Service {
         .await
     }
 
-    async fn chief(&mut self) -> Uuid {
+    pub(crate) async fn chief(&mut self) -> Uuid {
         let standing =
             self.standing("to be Chief", |standing| matches!(standing, Standing::Chief { .. })).await;
         standing.lease().unwrap()
     }
 
-    async fn ask(&mut self, request: impl FnOnce(u64) -> Request) -> Result<Done, String> {
+    pub(crate) async fn ask(&mut self, request: impl FnOnce(u64) -> Request) -> Result<Done, String> {
         self.ticket += 1;
         let ticket = self.ticket;
         self.requests.send(request(ticket)).await.unwrap();
@@ -195,7 +195,7 @@ impl Service {
         .await
     }
 
-    async fn send(&mut self, reply: Reply) -> Result<Done, String> {
+    pub(crate) async fn send(&mut self, reply: Reply) -> Result<Done, String> {
         self.ask(|ticket| Request::Reply { ticket, reply }).await
     }
 
@@ -207,7 +207,7 @@ impl Service {
         .await;
     }
 
-    async fn end(self) {
+    pub(crate) async fn end(self) {
         let (done, ended) = oneshot::channel();
         self.requests.send(Request::Shutdown(done)).await.unwrap();
         ended.await.unwrap();

@@ -212,7 +212,8 @@ fn mailboxes_fit_their_directory_and_session() {
     for (key, value, rule) in [
         ("version", json!(3), Rule::Version),
         ("x", json!(1), Rule::UnknownKey),
-        ("pendingAskId", json!("a"), Rule::Mailbox),
+        ("pendingAskId", json!(ID), Rule::Mailbox),
+        ("activeRequestId", json!("a"), Rule::Uuid),
         ("updatedAt", json!(-1), Rule::Time),
     ] {
         let mut broken = mailbox();

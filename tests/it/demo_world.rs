@@ -13,7 +13,7 @@ use headman::contract::role::Role;
 use headman::contract::{Claim, Descriptor, Kind, Message, Pid, SessionId, Timestamp, Uuid};
 use headman::demo::{DemoError, Options, World};
 use headman::disk::{AgentDir, ProcessLock, inbox, records};
-use headman::herd::Roster;
+use headman::herd::{Reason, Roster};
 use headman::herdr::client::AgentReport;
 use headman::herdr::{Client, Status};
 
@@ -124,8 +124,22 @@ async fn seven_leads_are_projected_one_asks_and_at_speed_0_nothing_else_happens(
     view.complete(7).await;
     until("one asks", async || view.roster().await.leads.iter().any(|lead| lead.needs_you())).await;
     assert!(started.elapsed() < Duration::from_secs(10), "that took {:?}", started.elapsed());
+    until("all agents are shown", async || {
+        let roster = view.roster().await;
+        roster.leads.iter().map(|lead| lead.counts.active + lead.counts.blocked).sum::<usize>() == 15
+    })
+    .await;
     let roster = view.roster().await;
-    assert!(roster.left_out.is_empty(), "{:?}", roster.left_out);
+    // The live agents, and nothing else.
+    assert_eq!(roster.left_out.len(), 15, "{:?}", roster.left_out);
+    assert!(roster.left_out.iter().all(|left| left.reason == Reason::Managed), "{:?}", roster.left_out);
+    let counts: Vec<_> = (roster.leads.iter())
+        .map(|lead| (lead.counts.active, lead.counts.blocked, lead.counts.total))
+        .collect();
+    assert_eq!(counts, [(2, 1, 4), (2, 0, 2), (1, 1, 2), (3, 1, 5), (1, 0, 1), (2, 1, 3), (0, 0, 1)]);
+    let states: BTreeSet<_> =
+        roster.leads.iter().flat_map(|lead| &lead.agents).map(|agent| agent.state.as_str()).collect();
+    assert_eq!(states, BTreeSet::from(["blocked", "lost", "settling", "working"]));
     assert_eq!(
         // Without the branches, which only a poll of the work trees tells.
         names(&roster),
@@ -252,12 +266,33 @@ async fn a_herd_at_work_grows_its_sessions_and_the_one_that_dies_comes_back_as_a
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn agents_go_on_from_state_to_state_and_every_record_of_theirs_is_valid() {
+    let directory = directory();
+    let world = World::start(&Options { speed: 60.0, ..options(&directory) }).await.unwrap();
+    let view = View::of(&world);
+    let seen = std::sync::Mutex::new(BTreeSet::new());
+    let has = |label: &str, state: &'static str| seen.lock().unwrap().contains(&(label.to_owned(), state));
+    until("an agent works, asks and finishes", async || {
+        let roster = view.roster().await;
+        assert!(!roster.left_out.iter().any(|left| left.reason.name() == "broken_mailbox"));
+        for agent in roster.leads.iter().flat_map(|lead| &lead.agents) {
+            seen.lock().unwrap().insert((agent.label.to_str_lossy().into_owned(), agent.state.as_str()));
+        }
+        ["working", "blocked", "settling"].iter().all(|state| has("scout", state))
+    })
+    .await;
+    // One that waits for its own agents.
+    assert!(has("reader", "blocked"), "{seen:?}");
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_many_leads_several_share_a_process() {
     let directory = directory();
     let world = World::start(&Options { leads: 40, ..options(&directory) }).await.unwrap();
     let view = View::of(&world);
     let roster = view.complete(40).await;
-    assert!(roster.left_out.is_empty());
+    assert!(roster.left_out.iter().all(|left| left.reason == Reason::Managed), "{:?}", roster.left_out);
     assert_eq!(names(&roster).into_iter().collect::<BTreeSet<_>>().len(), 40);
     let processes: BTreeSet<u32> = view.processes().await.into_values().collect();
     assert!((8..=32).contains(&processes.len()), "{}", processes.len());

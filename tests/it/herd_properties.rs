@@ -157,7 +157,7 @@ proptest! {
         }
         // Each agent is one lead's, or named; equal ones are named once.
         let named = roster.left_out.iter().filter(|left| matches!(
-            left.reason, Reason::AmbiguousAgent | Reason::AgentCycle | Reason::NoOwner
+            left.reason, Reason::AmbiguousAgent | Reason::AgentCycle | Reason::NoOwner | Reason::Elsewhere
         ));
         let named: HashSet<_> = named.filter_map(|left| left.subject.session()).collect();
         let all: HashSet<_> = evidence.managed.iter().map(|agent| &agent.session).collect();

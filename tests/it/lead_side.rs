@@ -88,6 +88,7 @@ impl Scene {
         let chief_pane = herdr.server.create_workspace("ops", "/tmp", None, true);
         let pane = herdr.server.create_workspace("api", "/tmp", None, false);
         let seat = Seat {
+            crew: Vec::new(),
             // The one that asks at once.
             nth: 0,
             session: LEAD.to_owned(),

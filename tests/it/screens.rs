@@ -26,7 +26,7 @@ const LEASE: &str = "11111111-2222-4333-8444-555555555555";
 /// 09:12 of some day.
 pub(crate) const START: u64 = 1_796_029_920_000;
 
-fn uuid(last: u32) -> Uuid {
+pub(crate) fn uuid(last: u32) -> Uuid {
     Uuid::parse(&format!("00000000-0000-4000-8000-{last:012}")).unwrap()
 }
 
@@ -34,7 +34,7 @@ pub(crate) fn at(seconds: u64) -> Now {
     Now { wall: Timestamp::from_millis(START + seconds * 1000), mono: Duration::from_secs(1000 + seconds) }
 }
 
-struct Lead {
+pub(crate) struct Lead {
     session: &'static str,
     workspace: &'static str,
     name: &'static str,
@@ -42,7 +42,7 @@ struct Lead {
     question: Option<&'static str>,
 }
 
-const LEADS: &[Lead] = &[
+pub(crate) const LEADS: &[Lead] = &[
     Lead {
         session: "s-auth",
         workspace: "w1",
@@ -64,7 +64,7 @@ const LEADS: &[Lead] = &[
     Lead { session: "s-ops", workspace: "w5", name: "", state: State::Unknown, question: None },
 ];
 
-fn inventory(leads: &[Lead]) -> Inventory {
+pub(crate) fn inventory(leads: &[Lead]) -> Inventory {
     let mut inventory = Inventory { version: Some("0.8.2".into()), ..Inventory::default() };
     for lead in leads {
         inventory.agents.push(LiveAgent {
@@ -87,7 +87,7 @@ fn inventory(leads: &[Lead]) -> Inventory {
     inventory
 }
 
-fn records(leads: &[Lead]) -> Vec<(String, LeadRead)> {
+pub(crate) fn records(leads: &[Lead]) -> Vec<(String, LeadRead)> {
     let record = |(at, lead): (usize, &Lead)| {
         let session = SessionId::new(lead.session).unwrap();
         let pending_ask = lead.question.map(|question| PendingAsk {

@@ -4,8 +4,9 @@ use serde_json::{Value, json};
 
 use super::Patient;
 use super::report::{Level, Section};
+use crate::contract::SessionId;
 use crate::disk::records::{self, Holding, RecordError, Scanned};
-use crate::disk::{Unreadable, durable};
+use crate::disk::{Unreadable, durable, mailboxes};
 use crate::herdr::listing::{self, Listing};
 use crate::herdr::{PaneContext, Snapshot};
 
@@ -157,6 +158,61 @@ pub(super) fn peers(patient: &mut Patient<'_>) -> Section {
         }
     }
     told(&mut section, patient, &directory, scanned, "presence records", |record| record.session.hash());
+    section
+}
+
+/// The managed agents' mailboxes by verdict.
+pub(super) fn mailboxes(patient: &mut Patient<'_>) -> Section {
+    let mut section = Section::new("mailboxes", "Managed agents");
+    let directory = patient.agent_dir.mailboxes();
+    let scan = mailboxes::scan(&directory);
+    let shown = durable::shown(&directory).to_string();
+    section.set("directory", shown.clone());
+    let mut owners = std::collections::BTreeMap::new();
+    for post in &scan.posts {
+        patient.learn(&post.mailbox.session);
+        *owners.entry(post.mailbox.owner.hash()).or_insert(0_usize) += 1;
+    }
+    let (mut files, mut findings) = (Vec::new(), Vec::new());
+    for broken in &scan.broken {
+        let verdict = broken.error.verdict();
+        files.push(json!({
+            "directory": broken.directory, "verdict": verdict, "message": broken.error.to_string(),
+            "owner": broken.owner.as_ref().map(|owner| owner.to_str_lossy()),
+        }));
+        findings.push(match &broken.directory {
+            Some(name) => {
+                let name = crate::contract::Untrusted::from(name.as_str()).escaped().to_string();
+                (level(&broken.error), format!("{name} is not used ({verdict}): {}", broken.error))
+            }
+            None => {
+                section.unavailable = true;
+                (Level::Bad, format!("{shown} can't be used ({verdict}): {}", broken.error))
+            }
+        });
+    }
+    section.set("valid", scan.posts.len());
+    section.set("owners", owners.len());
+    section.set("refused", scan.broken.len());
+    section.set("broken", Value::from(files));
+    let valid = scan.posts.len();
+    section.say(
+        Level::Ok,
+        format!("{valid} valid mailboxes in {shown}, of agents of {} sessions", owners.len()),
+    );
+    let us = patient.us.clone();
+    let own = |us: &SessionId| {
+        scan.posts.iter().any(|post| post.mailbox.owner == *us)
+            || scan.broken.iter().any(|broken| broken.could_be_of(us))
+    };
+    if us.as_ref().is_some_and(own) {
+        section.say(
+            Level::Bad,
+            "our own session owns one of them, or it can't be ruled out: it can't become Chief",
+        );
+    }
+    findings.sort_by_key(|(level, _)| std::cmp::Reverse(*level));
+    section.say_each(findings, "mailboxes");
     section
 }
 

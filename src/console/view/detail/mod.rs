@@ -1,6 +1,6 @@
 //! The detail of one lead: what it does, what it asks, its agents, what we sent it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use ratatui::layout::Rect;
 
@@ -17,6 +17,12 @@ use crate::model::Model;
 
 /// Messages listed.
 const MAX_SENT: usize = 20;
+/// Columns an agent's label may take.
+const MAX_LABEL: usize = 32;
+/// Columns of the longest word for a state.
+const STATE_WORD: usize = 8;
+/// Levels of the tree that move to the right; deeper ones stay there, so that labels keep some room.
+const MAX_DEPTH: usize = 4;
 
 /// One line of the detail, made before it is drawn, so that it can be scrolled.
 pub enum Line {
@@ -124,12 +130,21 @@ fn lines(
     }
     if lead.counts.total > 0 {
         let counts = &lead.counts;
-        let word = format!(
+        let long = format!(
             "agents {} active {separator} {} blocked {separator} {} total",
             counts.active, counts.blocked, counts.total
         );
+        // The rule's own ends take six columns.
+        let word = if text::line(&long).width() + 6 <= width {
+            long
+        } else {
+            format!(
+                "agents {} of {} active {separator} {} blocked",
+                counts.active, counts.total, counts.blocked
+            )
+        };
         lines.push(Line::Rule(text::line(&word), Role::Heading));
-        agents(&mut lines, lead, pen);
+        agents(&mut lines, lead, room, pen);
     }
     sent(&mut lines, &model.sent_to(&lead.session), room, now, pen, ages);
     lines
@@ -160,43 +175,63 @@ fn wrapped(lines: &mut Vec<Line>, text: &Visible, width: usize, role: Role) {
     lines.extend(text.wrap(width).into_iter().map(|line| Line::plain(line, role)));
 }
 
-/// The agents as the tree their owners make.
-fn agents(lines: &mut Vec<Line>, lead: &Lead, pen: &Pen<'_>) {
+/// The agents as the tree their owners make, their states below each other.
+fn agents(lines: &mut Vec<Line>, lead: &Lead, room: usize, pen: &Pen<'_>) {
+    let listed: HashSet<&SessionId> = lead.agents.iter().map(|agent| &agent.session).collect();
     let mut children: HashMap<&SessionId, Vec<&Agent>> = HashMap::new();
     for agent in &lead.agents {
-        children.entry(&agent.owner).or_default().push(agent);
+        // One whose owner is beyond the listed ones still has its line.
+        let owner = if listed.contains(&agent.owner) { &agent.owner } else { &lead.session };
+        children.entry(owner).or_default().push(agent);
     }
-    let widest = lead.agents.iter().map(|agent| text::line(&agent.label).width()).max().unwrap_or(0).min(24);
-    branch(lines, &children, &lead.session, &Visible::default(), widest, pen);
+    let mut rows = Vec::new();
+    branch(&mut rows, &children, &lead.session, &Visible::default(), 0, pen);
+    let labels = rows.iter().map(|row| row.stem.width() + row.label.width().min(MAX_LABEL)).max();
+    // Glyph and blanks around it, then the state.
+    let column = labels.unwrap_or(0).min(room.saturating_sub(STATE_WORD + 3));
+    for row in rows {
+        let mark = mark_of(row.state, 0);
+        let width = column.saturating_sub(row.stem.width());
+        lines.push(Line::Pieces(vec![
+            (row.stem, Role::Border),
+            (text::line(format_args!("{} ", pen.glyphs().mark(mark))), mark.role()),
+            (row.label.truncate_middle(width).pad_end(width + 1), Role::Text),
+            (text::line(mark.word()), Role::Muted),
+        ]));
+    }
     let hidden = lead.counts.total.saturating_sub(lead.agents.len());
     if hidden > 0 {
         lines.push(Line::plain(text::line(format_args!("and {hidden} more")), Role::Muted));
     }
 }
 
+/// One line of the tree.
+struct Row {
+    stem: Visible,
+    label: Visible,
+    state: State,
+}
+
 fn branch(
-    lines: &mut Vec<Line>,
+    rows: &mut Vec<Row>,
     children: &HashMap<&SessionId, Vec<&Agent>>,
     owner: &SessionId,
     stem: &Visible,
-    widest: usize,
+    depth: usize,
     pen: &Pen<'_>,
 ) {
     let glyphs = pen.glyphs();
     let Some(agents) = children.get(owner) else { return };
     for (at, agent) in agents.iter().enumerate() {
         let last = at + 1 == agents.len();
-        let mark = mark_of(agent.state, 0);
-        let state = if agent.state == State::Unknown { "unknown" } else { mark.word() };
-        lines.push(Line::Pieces(vec![
-            (stem.clone(), Role::Border),
-            (text::line(if last { glyphs.last_branch } else { glyphs.branch }), Role::Border),
-            (text::line(format_args!("{} ", glyphs.mark(mark))), mark.role()),
-            (text::line(&agent.label).pad_end(widest + 1), Role::Text),
-            (text::line(state), Role::Muted),
-        ]));
-        let deeper = text::line(format_args!("{stem}{}", if last { "   " } else { glyphs.stem }));
-        branch(lines, children, &agent.session, &deeper, widest, pen);
+        let own = text::line(format_args!("{stem}{}", if last { glyphs.last_branch } else { glyphs.branch }));
+        rows.push(Row { stem: own, label: text::line(&agent.label), state: agent.state });
+        let deeper = if depth < MAX_DEPTH {
+            text::line(format_args!("{stem}{}", if last { "   " } else { glyphs.stem }))
+        } else {
+            stem.clone()
+        };
+        branch(rows, children, &agent.session, &deeper, depth + 1, pen);
     }
 }
 

@@ -10,6 +10,7 @@ use crate::console::paint::Pen;
 use crate::console::text;
 use crate::console::theme::Role;
 use crate::fact::{Now, OtherChief, Standing, Watching};
+use crate::herd::left_out;
 use crate::model::HerdrState;
 
 /// What the operator sees of it.
@@ -101,12 +102,12 @@ pub fn findings(app: &App, now: Now) -> Vec<(Gravity, String)> {
         }
     }
     if let Some(inventory) = model.inventory() {
-        if inventory.other_agents > 0 {
+        if !inventory.other_agents.is_empty() {
             out.push((
                 Gravity::Note,
                 format!(
                     "Herdr also lists {} agents that are not Pi's; they are no leads.",
-                    inventory.other_agents
+                    inventory.other_agents.len()
                 ),
             ));
         }
@@ -123,7 +124,11 @@ pub fn findings(app: &App, now: Now) -> Vec<(Gravity, String)> {
             ),
         ));
     }
-    for left_out in &model.roster().left_out {
+    let (managed, left_out) = model.roster().managed_and_others();
+    if managed > 0 {
+        out.push((Gravity::Note, left_out::managed_sentence(managed)));
+    }
+    for left_out in left_out {
         let gravity = if left_out.reason.is_expected() { Gravity::Note } else { Gravity::Warning };
         out.push((gravity, left_out.sentence()));
     }
