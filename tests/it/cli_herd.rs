@@ -197,10 +197,13 @@ fn a_reply_needs_a_chief() {
 fn a_reply_with_the_lease_taken_is_delivered_and_the_lease_given_back() {
     let (herd, record) = asking();
     let child = herd.place.start(&["reply", "s-1", ASK, "--take-lease", "--json", "yes, ünd more"]);
-    let message = take_reply(&herd, &record, true);
+    // While the message stands there: once it is taken, the lease may be gone any time.
+    let inbox_dir = herd.runtime().inbox(&record.session);
+    until("the reply", || !inbox::list(&inbox_dir).unwrap().is_empty());
     let Ok(Holding::Held(descriptor)) = records::read_holding(&herd.runtime()) else {
         panic!("no lease held")
     };
+    let message = take_reply(&herd, &record, true);
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(message.text, "yes, ünd more");
