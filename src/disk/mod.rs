@@ -6,6 +6,7 @@ pub mod durable;
 pub mod inbox;
 pub mod layout;
 pub mod lock;
+pub mod named;
 pub mod records;
 pub mod sidecar;
 pub mod thread;
