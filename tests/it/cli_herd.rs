@@ -284,6 +284,48 @@ fn a_reply_to_nobody_or_to_no_ask_voids_nothing() {
 }
 
 #[test]
+fn files_go_with_a_reply_or_nothing_is_voided_for_it() {
+    let (herd, record) = asking();
+    let here = herd.place.dir.path().canonicalize().unwrap();
+    std::fs::write(here.join("a.md"), "hello\n").unwrap();
+    std::fs::write(here.join("-b\u{1b}"), b"\xff").unwrap();
+    let config = herd.place.agent_dir().data_root().join("config.json");
+    let of_nobody = "result:0123abcd-1111-4222-8333-444444444444";
+    for (file, limit, code, kind, why) in [
+        ("none", "8192", 4, "disk", "can't attach none: it is not there. Name a file"),
+        ("", "8192", 4, "disk", "not a regular file"),
+        ("result:nope", "8192", 2, "usage", "lower-case UUID"),
+        ("result:writer#1", "8192", 2, "usage", "within one Pi session"),
+        (of_nobody, "8192", 1, "not_found", "no such result"),
+        ("a.md", "1e9", 2, "configuration", "`mailboxPayloadLimitBytes`"),
+    ] {
+        std::fs::write(&config, format!("{{\"mailboxPayloadLimitBytes\":{limit}}}")).unwrap();
+        let ran = herd.place.run(&["reply", "s-1", ASK, "yes", "--take-lease", "--json", "--file", file]);
+        assert_eq!((ran.code, &ran.json()["error"]["code"]), (code, &kind.into()), "{}", ran.stderr);
+        assert!(ran.stderr.contains(why), "{why}: {}", ran.stderr);
+        let state = StateDir::at(&herd.place.state_dir(), herd.server.socket().as_os_str());
+        assert!(is_free(&herd) && !state.sidecar().exists(), "the lease was taken for it");
+    }
+    std::fs::remove_file(&config).unwrap();
+
+    let files = ["--file", "a.md", "--file=-b\u{1b}", "--file", "./a.md"];
+    let arguments = [&["reply", "s-1", ASK, "--take-lease"][..], &files, &["yes"]].concat();
+    let child = herd.place.start(&arguments);
+    let message = take_reply(&herd, &record, true);
+    let output = child.wait_with_output().unwrap();
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{told}");
+    assert!(told.contains("goes by its path and size, because it is not text"), "{told}");
+    assert!(!told.contains('\u{1b}'), "{told:?}");
+    let here = here.to_str().unwrap();
+    let expected = format!(
+        "<file name=\"{here}/a.md\" bytes=\"6\">\nhello\n\n</file>\n\n\
+         <file name=\"{here}/-b&#x1b;\" bytes=\"1\" />\n\nReply:\nyes"
+    );
+    assert_eq!(message.text, expected.as_str());
+}
+
+#[test]
 fn interrupted_it_gives_the_lease_back() {
     let (herd, _) = asking();
     let child = herd.place.start(&["reply", "s-1", ASK, "--take-lease", "--wait", "20s", "yes"]);

@@ -220,6 +220,7 @@ impl State {
                     ask: self.ask.ask,
                     lease,
                     text: Untrusted::from(self.composer.text()),
+                    files: Vec::new(),
                 })
             }
             Err(why) => {
