@@ -1,5 +1,6 @@
 //! Authority: who we are, whether we are Chief, and what we do as one.
 
+pub mod attach;
 pub mod lease;
 pub mod outbox;
 pub mod service;

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::attach::{self, AttachError, Draft, FileArgument, Heading, Limits, Rendered};
 use super::lease::{Lease, Lost};
 use super::outbox::Outbox;
 use crate::contract::{Invalid, Kind, Message, SessionId, Timestamp, Untrusted, Uuid};
@@ -51,6 +52,9 @@ pub enum Refusal {
     /// There is nothing to send.
     #[error("there is no text to send")]
     Blank,
+    /// The files can't be attached, or the record would be too large.
+    #[error("{0}. {hint}", hint = .0.hint())]
+    Attach(AttachError),
     /// The record would be too large or is not valid.
     #[error("{0}")]
     Invalid(Invalid),
@@ -75,6 +79,15 @@ pub enum Refusal {
     /// Herdr does not answer, so the lead can't be verified.
     #[error("can't verify the lead, Herdr does not answer: {0}")]
     Herdr(HerdrError),
+}
+
+impl From<AttachError> for Refusal {
+    fn from(error: AttachError) -> Self {
+        match error {
+            AttachError::Blank => Refusal::Blank,
+            error => Refusal::Attach(error),
+        }
+    }
 }
 
 impl From<InboxError> for Refusal {
@@ -102,6 +115,8 @@ pub struct Reply {
     pub lease: Uuid,
     /// What to say.
     pub text: Untrusted,
+    /// What to attach to it, in this order.
+    pub files: Vec<FileArgument>,
 }
 
 /// What the actions work on: shared between the service and its disk thread.
@@ -218,9 +233,31 @@ impl Office {
         Ok(roster::project(&evidence))
     }
 
+    /// The text of a message from us to `lead` as its record will hold it, with the files attached,
+    /// under the limits configured now. Blocking: files are read.
+    ///
+    /// # Errors
+    /// [`AttachError`]; with files or without, the record has to fit.
+    pub fn render(
+        &self,
+        kind: Kind,
+        lead: &SessionId,
+        text: &Untrusted,
+        files: &[FileArgument],
+    ) -> Result<Rendered, AttachError> {
+        let data_root = self.agent_dir.data_root();
+        let limits = Limits::load(&data_root)?;
+        let draft = Draft { text, heading: Heading::of(kind), files };
+        let id = Uuid::random();
+        attach::render(&draft, &data_root, limits, |text| record_bytes(&self.session, lead, kind, id, text))
+    }
+
     /// Replies to an ask: `staff_reply` of `docs/contract.md`. Success means queued, not read.
     /// Blocking: for the disk thread, with a snapshot taken just before.
     pub fn reply(&self, snapshot: &Snapshot, reply: &Reply) -> Result<Sent, Refusal> {
+        // First, because reading files may take long: nothing may come between what is checked
+        // below and the write.
+        let text = self.render(Kind::ChiefReply, &reply.lead, &reply.text, &reply.files)?.text;
         let lead = self.roster(snapshot).map_err(Refusal::Records)?;
         let lead = target(&lead, &reply.lead)?;
         if lead.instance != reply.instance {
@@ -231,20 +268,18 @@ impl Office {
             Some(_) => return Err(Refusal::AnotherAsk),
             None => return Err(Refusal::NotPending),
         }
-        self.send(Kind::ChiefReply, &reply.lead, Some(reply.ask), reply.lease, &reply.text)
+        self.send(Kind::ChiefReply, &reply.lead, Some(reply.ask), reply.lease, text)
     }
 
+    /// Writes a message whose text is rendered.
     fn send(
         &self,
         kind: Kind,
         lead_session: &SessionId,
         ask: Option<Uuid>,
         bound_to: Uuid,
-        text: &Untrusted,
+        text: Untrusted,
     ) -> Result<Sent, Refusal> {
-        if text.is_blank() {
-            return Err(Refusal::Blank);
-        }
         let guard = self.lease();
         let lease = guard.as_ref().ok_or(Refusal::NotChief)?;
         lease.check()?.map_err(Refusal::Lost)?;
@@ -262,7 +297,7 @@ impl Office {
             to: lead_session.clone(),
             lead: lead_session.clone(),
             ask,
-            text: text.clone(),
+            text,
             created_at: self.now().wall,
         };
         match inbox::publish(self.agent_dir.path(), &self.runtime.inbox(lead_session), &message)? {
@@ -300,15 +335,21 @@ impl Office {
 
 /// The bytes our reply of `text` takes of the 8,192.
 pub fn reply_bytes(us: &SessionId, lead: &SessionId, ask: Uuid, text: &str) -> usize {
+    record_bytes(us, lead, Kind::ChiefReply, ask, &text.into())
+}
+
+/// The bytes that a record of ours to `lead` takes with that text. Any `id` has as many characters
+/// as those it will have.
+fn record_bytes(us: &SessionId, lead: &SessionId, kind: Kind, id: Uuid, text: &Untrusted) -> usize {
     Message {
-        id: ask,
-        lease: ask,
-        kind: Kind::ChiefReply,
+        id,
+        lease: id,
+        kind,
         from: us.clone(),
         to: lead.clone(),
         lead: lead.clone(),
-        ask: Some(ask),
-        text: text.into(),
+        ask: kind.has_ask().then_some(id),
+        text: text.clone(),
         // Any time of this century has this many digits.
         created_at: Timestamp::from_millis(1_700_000_000_000),
     }

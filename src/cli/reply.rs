@@ -12,14 +12,15 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use super::failure::{Exit, Failure};
 use super::out::{Out, note};
 use super::{block_on, duration, input, located};
+use crate::chief::attach::{AttachError, FileArgument, Form, LimitsError};
 use crate::chief::lease::Place;
 use crate::chief::service::{self, Request, Setup};
-use crate::chief::staff::{self, Office, Reply};
+use crate::chief::staff::{Office, Reply};
 use crate::chief::state_dir::StateDir;
 use crate::config::Places;
 use crate::contract::json::ObjectWriter;
 use crate::contract::role::Role;
-use crate::contract::{Kind, Message, SessionId, Timestamp, Untrusted, Uuid, message};
+use crate::contract::{Kind, Message, SessionId, Timestamp, Untrusted, Uuid};
 use crate::disk::inbox::{self, Content};
 use crate::disk::records::{self, Holding};
 use crate::disk::{DiskThread, Runtime, durable};
@@ -51,6 +52,9 @@ pub struct Arguments {
     /// The reply; `-` is standard input
     #[arg(value_name = "TEXT|-", allow_hyphen_values = true)]
     text: OsString,
+    /// A file to attach, or a result as result:UUID; may be given again
+    #[arg(long = "file", value_name = "PATH")]
+    files: Vec<OsString>,
     /// Become Chief for as long as this takes, when nobody is
     #[arg(long)]
     take_lease: bool,
@@ -71,10 +75,11 @@ pub fn run(places: &Places, arguments: &Arguments, out: &mut Out) -> Result<Exit
     let ask = ask_prefix(&arguments.ask_id)
         .ok_or_else(|| Failure::usage("can't reply: that is no ask id", "See `headman list`"))?;
     let text = text(&arguments.text)?;
+    let files = files(&arguments.files)?;
     let socket = located(places, WHAT)?;
     let runtime = places.agent_dir.runtime(&socket.path);
     free(&runtime, arguments.take_lease)?;
-    let sent = block_on(send(places, &socket, lead, ask, text, arguments.wait))??;
+    let sent = block_on(send(places, &socket, lead, ask, text, files, arguments.wait))??;
     let (sent, interrupted) = sent;
     tell(&sent, out)?;
     Ok(match sent.fate {
@@ -132,6 +137,34 @@ fn text(argument: &OsString) -> Result<Untrusted, Failure> {
         return Err(Failure::usage("can't reply: there is no text", hint));
     }
     Ok(text)
+}
+
+/// The files, bound to where we are: the service may be elsewhere.
+fn files(arguments: &[OsString]) -> Result<Vec<FileArgument>, Failure> {
+    if arguments.is_empty() {
+        return Ok(Vec::new());
+    }
+    let here = std::env::current_dir()
+        .map_err(|error| Failure::disk("find the working directory", &error, "Go to one that is there"))?;
+    Ok(arguments.iter().map(|argument| FileArgument::new(argument, &here)).collect())
+}
+
+/// Why a text and its files make no message.
+fn not_attached(error: &AttachError) -> Failure {
+    let (exit, code) = match error {
+        AttachError::Blank | AttachError::NoResultId { .. } | AttachError::ResultOfAgent { .. } => {
+            (Exit::Usage, "usage")
+        }
+        AttachError::UnknownResult { .. } => (Exit::No, "not_found"),
+        AttachError::TooLarge { .. } => (Exit::No, "too_large"),
+        AttachError::Limits(LimitsError::NotObject { .. } | LimitsError::Invalid { .. }) => {
+            (Exit::Usage, "configuration")
+        }
+        AttachError::File { .. }
+        | AttachError::Unnameable { .. }
+        | AttachError::Limits(LimitsError::Unreadable { .. }) => (Exit::Unavailable, "disk"),
+    };
+    Failure::new(exit, code, format!("can't reply: {error}"), error.hint())
 }
 
 /// Whether nobody is Chief, and we may become it.
@@ -223,6 +256,7 @@ async fn send(
     lead: SessionId,
     ask: String,
     text: Untrusted,
+    files: Vec<FileArgument>,
     wait: Duration,
 ) -> Result<(Sent, bool), Failure> {
     let disk_failed = |error: &dyn std::fmt::Display| Failure::disk(WHAT, error, "See `headman doctor`");
@@ -248,11 +282,13 @@ async fn send(
         None => return Err(not_found("that ask is not pending; it was answered or withdrawn".to_owned())),
     };
     let instance = found.instance;
-    let bytes = staff::reply_bytes(office.session(), &lead, ask, &text.to_str_lossy());
-    if bytes > message::MAX_BYTES {
-        let message =
-            format!("can't reply: its record would take {bytes} bytes, {} are allowed", message::MAX_BYTES);
-        return Err(Failure::new(Exit::No, "too_large", message, "Shorten the text"));
+    let rendered =
+        office.render(Kind::ChiefReply, &lead, &text, &files).map_err(|error| not_attached(&error))?;
+    for file in &rendered.files {
+        if let Form::Reference(why) = file.form {
+            let name = file.name.escaped();
+            note(&format!("{name} goes by its path and size, because {}", why.as_str()));
+        }
     }
 
     // From here on an interruption gives the lease back first.
@@ -275,7 +311,7 @@ async fn send(
         queue,
     ));
     let mut desk = Desk { requests, receiver: &mut receiver, signals, lease: None, sent: None };
-    let result = desk.exchange(Reply { lead, instance, ask, question, lease: ask, text }, wait).await;
+    let result = desk.exchange(Reply { lead, instance, ask, question, lease: ask, text, files }, wait).await;
     // Resuming as Chief at the next start is for those who were Chief before.
     if identity.role == Role::Lead && desk.lease.is_some() {
         desk.ask(|ticket| Request::Leave { ticket }, 3).await.ok();

@@ -171,7 +171,7 @@ fn check_private(stat: &fs::Stat) -> Result<(), Unreadable> {
     Ok(())
 }
 
-fn kind_name(kind: FileType) -> &'static str {
+pub(crate) fn kind_name(kind: FileType) -> &'static str {
     match kind {
         FileType::Directory => "a directory",
         FileType::Symlink => "a symbolic link",

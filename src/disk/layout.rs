@@ -68,7 +68,7 @@ impl AgentDir {
 
 /// Resolves `.` and `..` without looking at the disk, as the other side does; a relative path is
 /// taken from the working directory.
-pub(super) fn normalize(path: &Path) -> PathBuf {
+pub(crate) fn normalize(path: &Path) -> PathBuf {
     let absolute = if path.is_absolute() {
         path.to_owned()
     } else {

@@ -7,6 +7,7 @@ pub mod inbox;
 pub mod layout;
 pub mod lock;
 pub mod mailboxes;
+pub mod named;
 pub mod peers;
 pub mod records;
 pub mod sidecar;

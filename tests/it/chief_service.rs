@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use headman::chief::attach::FileArgument;
 use headman::chief::lease::Place;
 use headman::chief::service::{self, Request, Setup};
 use headman::chief::staff::{Office, Reply};
@@ -129,6 +130,7 @@ impl World {
             question: "Ship it?".into(),
             lease,
             text: "Ship it.".into(),
+            files: Vec::new(),
         }
     }
 
@@ -307,6 +309,53 @@ async fn a_reply_goes_from_queued_over_taken_to_answered() {
     service.fate(id, Fate::Taken).await;
     world.write(&LeadRecord { pending_ask: None, ..world.lead.record.clone() });
     service.fate(id, Fate::Answered).await;
+    service.end().await;
+}
+
+#[tokio::test]
+async fn a_reply_with_files_is_queued_as_rendered_or_not_at_all() {
+    let world = World::new().await;
+    world.make_chief("state");
+    let mut service = world.service("state");
+    let lease = service.chief().await;
+    let cwd = world.dir.path().canonicalize().unwrap();
+    std::fs::write(cwd.join("plan.md"), "1. ship\n").unwrap();
+    std::fs::write(cwd.join("core"), b"\0").unwrap();
+    let with = |files: &[&str]| Reply {
+        files: files.iter().map(|file| FileArgument::new(file, &cwd)).collect(),
+        ..world.reply(lease)
+    };
+
+    // A file that can't be attached, limits that are not known: nothing is written.
+    let refused = service.send(with(&["plan.md", "none.md"])).await.unwrap_err();
+    assert_eq!(refused, "can't attach none.md: it is not there. Name a file that you can read");
+    let config = world.agent_dir().data_root().join("config.json");
+    std::fs::write(&config, r#"{"mailboxPayloadLimitBytes":1}"#).unwrap();
+    for files in [&["plan.md"][..], &[]] {
+        let refused = service.send(with(files)).await.unwrap_err();
+        assert!(refused.contains("`mailboxPayloadLimitBytes`"), "{refused}");
+    }
+    std::fs::write(&config, r#"{"mailboxPayloadLimitBytes":1024}"#).unwrap();
+    let long = Reply { text: "x".repeat(1_000).into(), ..with(&["plan.md"]) };
+    let refused = service.send(long).await.unwrap_err();
+    assert!(refused.contains("1024 are allowed"), "{refused}");
+    std::fs::remove_file(&config).unwrap();
+    assert_eq!(world.inbox(), []);
+
+    let Ok(Done::Sent(id)) = service.send(with(&["plan.md", "./plan.md", "core"])).await else { panic!() };
+    let here = cwd.to_str().unwrap();
+    let expected = format!(
+        "<file name=\"{here}/plan.md\" bytes=\"8\">\n1. ship\n\n</file>\n\n\
+         <file name=\"{here}/core\" bytes=\"1\" />\n\nReply:\nShip it."
+    );
+    let inbox = world.inbox();
+    assert_eq!((inbox.len(), &inbox[0].text), (1, &Untrusted::from(expected)));
+    // What is remembered of it is what was sent.
+    let sent = service.wait("the message", |fact| match fact {
+        Fact::Sent(sent) if sent.id == id => Some(sent.text.clone()),
+        _ => None,
+    });
+    assert_eq!(sent.await, inbox[0].text);
     service.end().await;
 }
 

@@ -251,10 +251,13 @@ fn a_reply_needs_a_chief() {
 fn a_reply_with_the_lease_taken_is_delivered_and_the_lease_given_back() {
     let (herd, record) = asking();
     let child = herd.place.start(&["reply", "s-1", ASK, "--take-lease", "--json", "yes, ünd more"]);
-    let message = take_reply(&herd, &record, true);
+    // While the message stands there: once it is taken, the lease may be gone any time.
+    let inbox_dir = herd.runtime().inbox(&record.session);
+    until("the reply", || !inbox::list(&inbox_dir).unwrap().is_empty());
     let Ok(Holding::Held(descriptor)) = records::read_holding(&herd.runtime()) else {
         panic!("no lease held")
     };
+    let message = take_reply(&herd, &record, true);
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(message.text, "yes, ünd more");
@@ -342,6 +345,48 @@ fn a_reply_to_nobody_or_to_no_ask_voids_nothing() {
     assert!(ran.stderr.contains("not pending"), "{}", ran.stderr);
     assert_eq!(inbox::list(&herd.runtime().inbox(&record.session)).unwrap(), []);
     assert_ne!(role(&herd), Some(Role::Chief));
+}
+
+#[test]
+fn files_go_with_a_reply_or_nothing_is_voided_for_it() {
+    let (herd, record) = asking();
+    let here = herd.place.dir.path().canonicalize().unwrap();
+    std::fs::write(here.join("a.md"), "hello\n").unwrap();
+    std::fs::write(here.join("-b\u{1b}"), b"\xff").unwrap();
+    let config = herd.place.agent_dir().data_root().join("config.json");
+    let of_nobody = "result:0123abcd-1111-4222-8333-444444444444";
+    for (file, limit, code, kind, why) in [
+        ("none", "8192", 4, "disk", "can't attach none: it is not there. Name a file"),
+        ("", "8192", 4, "disk", "not a regular file"),
+        ("result:nope", "8192", 2, "usage", "lower-case UUID"),
+        ("result:writer#1", "8192", 2, "usage", "within one Pi session"),
+        (of_nobody, "8192", 1, "not_found", "no such result"),
+        ("a.md", "1e9", 2, "configuration", "`mailboxPayloadLimitBytes`"),
+    ] {
+        std::fs::write(&config, format!("{{\"mailboxPayloadLimitBytes\":{limit}}}")).unwrap();
+        let ran = herd.place.run(&["reply", "s-1", ASK, "yes", "--take-lease", "--json", "--file", file]);
+        assert_eq!((ran.code, &ran.json()["error"]["code"]), (code, &kind.into()), "{}", ran.stderr);
+        assert!(ran.stderr.contains(why), "{why}: {}", ran.stderr);
+        let state = StateDir::at(&herd.place.state_dir(), herd.server.socket().as_os_str());
+        assert!(is_free(&herd) && !state.sidecar().exists(), "the lease was taken for it");
+    }
+    std::fs::remove_file(&config).unwrap();
+
+    let files = ["--file", "a.md", "--file=-b\u{1b}", "--file", "./a.md"];
+    let arguments = [&["reply", "s-1", ASK, "--take-lease"][..], &files, &["yes"]].concat();
+    let child = herd.place.start(&arguments);
+    let message = take_reply(&herd, &record, true);
+    let output = child.wait_with_output().unwrap();
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{told}");
+    assert!(told.contains("goes by its path and size, because it is not text"), "{told}");
+    assert!(!told.contains('\u{1b}'), "{told:?}");
+    let here = here.to_str().unwrap();
+    let expected = format!(
+        "<file name=\"{here}/a.md\" bytes=\"6\">\nhello\n\n</file>\n\n\
+         <file name=\"{here}/-b&#x1b;\" bytes=\"1\" />\n\nReply:\nyes"
+    );
+    assert_eq!(message.text, expected.as_str());
 }
 
 #[test]

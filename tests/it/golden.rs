@@ -33,7 +33,11 @@ pub(crate) fn string(value: &Value) -> Untrusted {
 
 /// The bytes in `raw_b64`.
 pub(crate) fn raw(case: &Value) -> Vec<u8> {
-    let text = case["raw_b64"].as_str().unwrap();
+    base64(case["raw_b64"].as_str().unwrap())
+}
+
+/// The bytes that `text` stands for.
+pub(crate) fn base64(text: &str) -> Vec<u8> {
     let mut out = Vec::new();
     let (mut buffer, mut bits) = (0u32, 0);
     for byte in text.bytes().filter(|byte| *byte != b'=') {

@@ -3,6 +3,7 @@
 // Helpers of tests are tests, which the lints' own exceptions for tests don't see.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
+mod attachments;
 mod catalog;
 mod chief_service;
 mod cli;

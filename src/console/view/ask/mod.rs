@@ -221,6 +221,7 @@ impl State {
                     question: self.ask.question.clone(),
                     lease,
                     text: Untrusted::from(self.composer.text()),
+                    files: Vec::new(),
                 })
             }
             Err(why) => {
