@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::contract::{SessionId, Timestamp, Uuid};
-use crate::fact::{Done, Fact, LeadRead, Now, Outcome, Sent, Standing, Watching};
+use crate::fact::{Done, Fact, LeadRead, Mail, Now, Outcome, Sent, Standing, Watching};
 use crate::herd::evidence::{Evidence, State, UnreadableRecord};
 use crate::herd::inventory::Inventory;
 use crate::herd::{Lead, Roster, project};
@@ -57,6 +57,7 @@ pub struct Model {
     sent: BTreeMap<Uuid, Sent>,
     asked: HashMap<(SessionId, Uuid), Asked>,
     ask_times: HashMap<(SessionId, Uuid), Timestamp>,
+    mail: Arc<Mail>,
     since: HashMap<SessionId, (State, Duration)>,
     outcomes: VecDeque<Outcome>,
     roster: Arc<Roster>,
@@ -79,6 +80,7 @@ impl Model {
             sent: BTreeMap::new(),
             asked: HashMap::new(),
             ask_times: HashMap::new(),
+            mail: Arc::default(),
             since: HashMap::new(),
             outcomes: VecDeque::new(),
             roster: Arc::default(),
@@ -138,6 +140,11 @@ impl Model {
             Fact::AskTimes(times) => {
                 self.ask_times = times.iter().map(|time| ((time.lead.clone(), time.ask), time.at)).collect();
                 true
+            }
+            Fact::Mail(mail) => {
+                let changed = self.mail.asks != mail.asks;
+                self.mail = mail;
+                changed
             }
             Fact::Standing(standing) => {
                 self.standing = standing;
@@ -214,7 +221,10 @@ impl Model {
             if let Some(ask) = &lead.pending_ask {
                 let key = (lead.session.clone(), ask.ask);
                 let mut entry = self.asked.get(&key).copied().unwrap_or(Asked { seen: now, at: None });
-                entry.at = entry.at.or(self.ask_times.get(&key).copied());
+                let journalled =
+                    || self.mail.asks.iter().find(|it| it.ask == ask.ask && it.lead == lead.session);
+                entry.at = (entry.at.or(self.ask_times.get(&key).copied()))
+                    .or_else(|| journalled().map(|known| known.at));
                 asked.insert(key, entry);
             }
         }
@@ -235,6 +245,11 @@ impl Model {
     /// Rises with every change of the roster or of when its asks were put.
     pub fn generation(&self) -> u64 {
         self.generation
+    }
+
+    /// What was received.
+    pub fn mail(&self) -> &Mail {
+        &self.mail
     }
 
     /// Whether both Herdr and the records were looked at.

@@ -1,7 +1,10 @@
 //! Authority: who we are, whether we are Chief, and what we do as one.
 
+pub mod journal;
 pub mod lease;
 pub mod outbox;
+pub mod reception;
+pub mod requeue;
 pub mod service;
 pub mod staff;
 pub mod state_dir;

@@ -6,28 +6,34 @@
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
+use super::journal::Journal;
 use super::lease::{self, Lease, LeaseError, Place};
 use super::staff::{Office, Refusal, Reply};
 use super::state_dir::{Identity, StateDir, StateError};
 use crate::contract::role::Role;
-use crate::contract::{SessionId, Untrusted};
+use crate::contract::{Message, SessionId, Untrusted};
 use crate::disk::lock::LockError;
 use crate::disk::records::{self, Holding};
 use crate::disk::thread::DiskThreadGone;
 use crate::disk::{DiskError, DiskThread};
-use crate::fact::{Done, Fact, FactSender, OtherChief, Outcome, Sent, Standing};
-use crate::herdr::{Client, Registrar};
+use crate::fact::{Done, Fact, FactSender, Mail, OtherChief, Outcome, Sent, Standing};
+use crate::herdr::{Client, Registrar, Snapshot};
 
 /// How often lease and holder are looked at; changes of either are noticed earlier where the
 /// system tells them.
 const LOOK: Duration = Duration::from_secs(1);
 /// How often a message that may still be taken is looked at.
 const LOOK_AT_SENT: Duration = Duration::from_millis(150);
+
+/// How long a lead may take to hand over what it accepted under a lease that ended.
+const HAND_OVER: Duration = Duration::from_millis(1200);
+/// Received messages that the screens are given.
+const NEWEST: usize = 500;
 
 /// What the service is asked to do.
 #[derive(Debug)]
@@ -82,6 +88,10 @@ pub struct Setup {
     pub facts: FactSender,
     /// Told when the lease on disk may have changed.
     pub lease_changed: Arc<Notify>,
+    /// Told when our inbox or a lead's record may have changed.
+    pub mail_changed: Arc<Notify>,
+    /// Herdr's last snapshot; none while it does not answer.
+    pub snapshots: watch::Receiver<Option<Arc<Snapshot>>>,
 }
 
 /// Runs the service until it is asked to end or every requester is gone.
@@ -92,6 +102,8 @@ pub async fn run(setup: Setup, mut requests: mpsc::Receiver<Request>) {
         sending: JoinSet::new(),
         queues: HashMap::new(),
         looking: false,
+        carry_over: None,
+        mail: None,
     };
     service.start().await;
     let mut look = tokio::time::interval(LOOK);
@@ -99,7 +111,9 @@ pub async fn run(setup: Setup, mut requests: mpsc::Receiver<Request>) {
     let mut look_at_sent = tokio::time::interval(LOOK_AT_SENT);
     look_at_sent.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let lease_changed = Arc::clone(&service.setup.lease_changed);
+    let mail_changed = Arc::clone(&service.setup.mail_changed);
     loop {
+        let carry_over_at = service.carry_over.as_ref().map(|(at, _)| *at);
         tokio::select! {
             request = requests.recv() => match request {
                 None => break,
@@ -116,12 +130,24 @@ pub async fn run(setup: Setup, mut requests: mpsc::Receiver<Request>) {
                     service.sent(&lead, ticket, result);
                 }
             }
-            _ = look.tick() => service.look().await,
+            _ = look.tick() => {
+                service.look().await;
+                service.receive().await;
+            }
+            () = mail_changed.notified() => service.receive().await,
+            () = at(carry_over_at) => service.carry_over().await,
             () = lease_changed.notified() => service.look().await,
             _ = look_at_sent.tick(), if service.looking => service.look_at_sent().await,
         }
     }
     service.shut_down().await;
+}
+
+async fn at(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => tokio::time::sleep_until(moment.into()).await,
+        None => std::future::pending().await,
+    }
 }
 
 type SendResult = (SessionId, u64, Result<Sent, Refusal>);
@@ -134,6 +160,10 @@ struct Service {
     queues: HashMap<SessionId, VecDeque<(u64, Reply)>>,
     /// Whether anything sent may still be taken.
     looking: bool,
+    /// What may not be delivered yet of earlier leases, and when to see to it.
+    carry_over: Option<(Instant, Vec<Message>)>,
+    /// What was told of our mail last.
+    mail: Option<Arc<Mail>>,
 }
 
 /// Why we did not become Chief.
@@ -153,6 +183,17 @@ enum NotChief {
 
 impl Service {
     async fn start(&mut self) {
+        let state = self.setup.state.clone();
+        let opened = self.on_disk(move |office| {
+            let journal = Journal::open(&state.journal())?;
+            *office.journal() = Some(journal);
+            Ok::<(), DiskError>(())
+        });
+        match opened.await {
+            Ok(Ok(())) => self.tell_mail(Vec::new(), None).await,
+            Ok(Err(error)) => self.tell_mail(Vec::new(), Some(error.to_string())).await,
+            Err(error) => self.tell_mail(Vec::new(), Some(error.to_string())).await,
+        }
         let state = self.setup.state.clone();
         let identity = self.on_disk(move |_| state.identity()).await;
         match identity {
@@ -253,8 +294,15 @@ impl Service {
         let state = self.setup.state.clone();
         let sidecar = state.sidecar();
         let place = self.setup.place.clone();
-        let claimed = self.on_disk(move |office| claim(office, &state, sidecar, &place)).await;
-        let standing = claimed??;
+        let claimed = self.on_disk(move |office| {
+            // Before the new descriptor: leads delete what stands under the old one once it is there.
+            let undelivered = office.undelivered();
+            claim(office, &state, sidecar, &place).map(|standing| (standing, undelivered))
+        });
+        let (standing, undelivered) = claimed.await??;
+        if !undelivered.is_empty() {
+            self.carry_over = Some((Instant::now() + HAND_OVER, undelivered));
+        }
         self.stand(standing);
         if let Some(registrar) = &self.setup.registrar {
             registrar.register(self.setup.office.session().clone(), "headman");
@@ -398,6 +446,66 @@ impl Service {
             None => {
                 self.queues.remove(lead);
             }
+        }
+    }
+
+    /// Receives what stands in our inbox, and puts the messages of asks there that never came.
+    async fn receive(&mut self) {
+        if !matches!(self.standing, Standing::Chief { .. }) {
+            return;
+        }
+        let snapshot = self.setup.snapshots.borrow().clone();
+        let received = self.on_disk(move |office| {
+            let roster = snapshot.and_then(|snapshot| office.roster(&snapshot).ok());
+            if let Some(roster) = &roster {
+                office.publish_missing_asks(roster, office.now())?;
+            }
+            office.receive(roster.as_ref())
+        });
+        match received.await {
+            Ok(Ok(reception)) => {
+                if reception.more {
+                    self.setup.mail_changed.notify_one();
+                }
+                self.tell_mail(reception.kept, None).await;
+            }
+            Ok(Err(error)) => self.tell_mail(Vec::new(), Some(error.to_string())).await,
+            Err(error) => self.tell_mail(Vec::new(), Some(error.to_string())).await,
+        }
+    }
+
+    /// Tells what was received, if it is another than was told last.
+    async fn tell_mail(&mut self, kept: Vec<String>, stopped: Option<String>) {
+        let mail = self.on_disk(|office| office.journal().as_ref().map(|it| it.index().mail(NEWEST)));
+        let mail = mail.await.ok().flatten().unwrap_or_default();
+        let mail = Arc::new(Mail { kept, stopped, ..mail });
+        if self.mail.as_ref() != Some(&mail) {
+            self.mail = Some(Arc::clone(&mail));
+            self.setup.facts.put(Fact::Mail(mail));
+        }
+    }
+
+    /// Sends again what an earlier lease left undelivered, once it is sure that no lead is still
+    /// handing it over. Without Herdr it waits.
+    async fn carry_over(&mut self) {
+        let Some((_, undelivered)) = self.carry_over.take() else { return };
+        let Some(snapshot) = self.setup.snapshots.borrow().clone() else {
+            self.carry_over = Some((Instant::now() + HAND_OVER, undelivered));
+            return;
+        };
+        let carried = self.on_disk(move |office| {
+            let roster = office.roster(&snapshot).map_err(|error| error.to_string())?;
+            office.carry_over(undelivered.clone(), &roster).map_err(|error| error.to_string())
+        });
+        match carried.await {
+            Ok(Ok(sent)) => {
+                for sent in sent {
+                    self.setup.facts.put(Fact::Sent(sent));
+                }
+                self.looking = true;
+            }
+            Ok(Err(error)) => tracing::warn!(error, "carrying over the queue"),
+            Err(error) => tracing::warn!(%error, "carrying over the queue"),
         }
     }
 

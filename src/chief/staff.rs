@@ -3,8 +3,9 @@
 
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
+use super::journal::{Event, Journal};
 use super::lease::{Lease, Lost};
 use super::outbox::Outbox;
 use crate::contract::{Invalid, Kind, Message, SessionId, Timestamp, Untrusted, Uuid};
@@ -46,6 +47,9 @@ pub enum Refusal {
     /// A reply to this ask is on its way.
     #[error("a reply to this ask is in the lead's inbox already")]
     AlreadyReplied,
+    /// The journal is not open.
+    #[error("the journal is not open: see headman doctor")]
+    NoJournal,
     /// There is nothing to send.
     #[error("there is no text to send")]
     Blank,
@@ -105,6 +109,7 @@ pub struct Office {
     started: Instant,
     lease: Mutex<Option<Lease>>,
     outbox: Mutex<Outbox>,
+    journal: Mutex<Option<Journal>>,
     headers: Mutex<HeaderCache>,
 }
 
@@ -118,6 +123,7 @@ impl Office {
             started,
             lease: Mutex::default(),
             outbox: Mutex::default(),
+            journal: Mutex::default(),
             headers: Mutex::new(HeaderCache::new()),
         }
     }
@@ -151,6 +157,11 @@ impl Office {
     /// What we sent.
     pub fn outbox(&self) -> MutexGuard<'_, Outbox> {
         self.outbox.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The journal, once it was opened.
+    pub fn journal(&self) -> MutexGuard<'_, Option<Journal>> {
+        self.journal.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Finds out the sessions of a snapshot's agents. Blocking.
@@ -237,7 +248,20 @@ impl Office {
             text: text.clone(),
             created_at: self.now().wall,
         };
-        match inbox::publish(self.agent_dir.path(), &self.runtime.inbox(lead_session), &message)? {
+        // Journalled first: whatever happens next, it is known that this was to be sent.
+        let mut journal = self.journal();
+        let journal = journal.as_mut().ok_or(Refusal::NoJournal)?;
+        journal
+            .append(&[Event::Sent(&message)], message.created_at)
+            .map_err(|error| if error.is_full() { Refusal::DiskFull } else { Refusal::Disk(error) })?;
+        let published = inbox::publish(self.agent_dir.path(), &self.runtime.inbox(lead_session), &message);
+        if published.is_err()
+            && let Err(error) =
+                journal.append(&[Event::Fate { id: message.id, fate: Fate::Unsent }], message.created_at)
+        {
+            tracing::warn!(%error, id = %message.id, "journalling what was not sent");
+        }
+        match published? {
             inbox::Published::Unsettled(error) => {
                 tracing::warn!(%error, id = %message.id, "after publishing")
             }
@@ -265,8 +289,17 @@ impl Office {
             // The disk fails: nothing can be told now.
             Some((_, Err(_))) => return Vec::new(),
         };
-        let mono: Duration = self.now().mono;
-        self.outbox().look(&self.runtime, unbroken, mono)
+        let now = self.now();
+        let changed = self.outbox().look(&self.runtime, unbroken, now.mono);
+        let events: Vec<Event<'_>> =
+            changed.iter().map(|sent| Event::Fate { id: sent.id, fate: sent.fate }).collect();
+        if !events.is_empty()
+            && let Some(journal) = self.journal().as_mut()
+            && let Err(error) = journal.append(&events, now.wall)
+        {
+            tracing::warn!(%error, "journalling fates");
+        }
+        changed
     }
 }
 
@@ -314,7 +347,7 @@ fn target<'a>(roster: &'a Roster, session: &SessionId) -> Result<&'a Lead, Refus
     })
 }
 
-fn path_of(path: &Untrusted) -> PathBuf {
+pub(super) fn path_of(path: &Untrusted) -> PathBuf {
     use std::os::unix::ffi::OsStringExt;
     std::ffi::OsString::from_vec(path.to_str_lossy().into_owned().into_bytes()).into()
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
 
 use super::failure::{Exit, Failure};
 use super::out::{Out, note};
@@ -73,7 +73,7 @@ pub fn run(places: &Places, arguments: &Arguments, out: &mut Out) -> Result<Exit
     Ok(match sent.fate {
         _ if interrupted => Exit::Interrupted,
         Fate::Taken | Fate::Answered => Exit::Done,
-        Fate::Queued | Fate::Unknown => Exit::No,
+        Fate::Queued | Fate::Unknown | Fate::Again | Fate::Unsent => Exit::No,
     })
 }
 
@@ -219,6 +219,9 @@ async fn send(
             registrar: None,
             facts,
             lease_changed: Arc::new(Notify::new()),
+            mail_changed: Arc::new(Notify::new()),
+            // Nothing is received here: what leads sent waits for a console.
+            snapshots: watch::channel(None).1,
         },
         queue,
     ));
@@ -338,20 +341,21 @@ impl Signals {
 
 fn tell(sent: &Sent, out: &mut Out) -> Result<(), Failure> {
     if out.is_json() {
-        let fate = if sent.fate == Fate::Unknown { "unknown" } else { sent.fate.as_str() };
         let object = ObjectWriter::new()
             .string("id", &sent.id.to_string().into())
             .string("session", sent.lead.as_untrusted())
             .optional("ask_id", sent.ask.map(|ask| ask.to_string().into()).as_ref())
-            .string("fate", &fate.into())
+            .string("fate", &sent.fate.name().into())
             .finish();
         return out.json(&String::from_utf8_lossy(&object));
     }
     let meaning = match sent.fate {
         Fate::Answered => "the lead went on",
         Fate::Taken => "the lead has it, and still shows its ask",
-        Fate::Queued => "the lead has not taken it; it is void once somebody else becomes Chief",
+        Fate::Queued => "the lead has not taken it; headman sends it again once it is Chief",
         Fate::Unknown => "ask the lead",
+        Fate::Again => "it was sent again",
+        Fate::Unsent => "it could not be put into the lead's inbox",
     };
     out.text(&format!("{} {}: {meaning}", sent.id, sent.fate.as_str()))
 }

@@ -134,6 +134,7 @@ async fn console(options: Options, keymap: Keymap) -> Result<Ended, RunError> {
         Err(_) => Place::none(),
     };
     let lease_changed = Arc::new(Notify::new());
+    let mail_changed = Arc::new(Notify::new());
     let (snapshots, snapshots_seen) = watch::channel(None);
     let (requests, asked) = mpsc::channel(256);
     let status = registrar.as_ref().map(Registrar::status);
@@ -151,12 +152,13 @@ async fn console(options: Options, keymap: Keymap) -> Result<Ended, RunError> {
         disk.clone(),
         facts.clone(),
         Arc::clone(&lease_changed),
+        Arc::clone(&mail_changed),
     ));
     if let Some(status) = status {
         tasks.spawn(tell_registration(status, facts.clone()));
     }
     if let Some(registrar) = registrar.clone() {
-        tasks.spawn(tell_registrar(registrar, snapshots_seen));
+        tasks.spawn(tell_registrar(registrar, snapshots_seen.clone()));
     }
     let service = tokio::spawn(service::run(
         Setup {
@@ -168,6 +170,8 @@ async fn console(options: Options, keymap: Keymap) -> Result<Ended, RunError> {
             registrar,
             facts,
             lease_changed,
+            mail_changed,
+            snapshots: snapshots_seen.clone(),
         },
         asked,
     ));

@@ -14,7 +14,7 @@ use headman::disk::records::{self, Holding};
 use headman::disk::{AgentDir, DiskThread, Runtime};
 use headman::fact::{self, Done, Fact, FactReceiver, Fate, OtherChief, Standing};
 use headman::herdr::client::AgentReport;
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
 use crate::support::{DEADLINE, Herdr, Program, until};
@@ -107,6 +107,15 @@ impl World {
         let office = Arc::new(Office::new(self.agent_dir(), self.runtime(), session, Instant::now()));
         let (facts, received) = fact::channel();
         let (requests, asked) = mpsc::channel(64);
+        let mail_changed = Arc::new(Notify::new());
+        let (snapshots, seen) = watch::channel(None);
+        let client = self.herdr.client();
+        let looking = tokio::spawn(async move {
+            while !snapshots.is_closed() {
+                snapshots.send_replace(client.snapshot().await.ok().map(Arc::new));
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        });
         let setup = Setup {
             office: Arc::clone(&office),
             disk: DiskThread::spawn().unwrap(),
@@ -116,9 +125,11 @@ impl World {
             registrar: None,
             facts,
             lease_changed: Arc::new(Notify::new()),
+            mail_changed: Arc::clone(&mail_changed),
+            snapshots: seen,
         };
         let task = tokio::spawn(service::run(setup, asked));
-        Service { office, received, requests, task, seen: Vec::new(), ticket: 0 }
+        Service { office, received, requests, task, looking, mail_changed, seen: Vec::new(), ticket: 0 }
     }
 
     fn reply(&self, lease: Uuid) -> Reply {
@@ -149,6 +160,8 @@ struct Service {
     received: FactReceiver,
     requests: mpsc::Sender<Request>,
     task: JoinHandle<()>,
+    looking: JoinHandle<()>,
+    mail_changed: Arc<Notify>,
     seen: Vec<Fact>,
     ticket: u64,
 }
@@ -211,6 +224,7 @@ impl Service {
         self.requests.send(Request::Shutdown(done)).await.unwrap();
         ended.await.unwrap();
         self.task.await.unwrap();
+        self.looking.abort();
     }
 }
 
