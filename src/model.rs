@@ -42,6 +42,15 @@ struct Asked {
     at: Option<Timestamp>,
 }
 
+/// Since when a lead is in its state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Since {
+    state: State,
+    mono: Duration,
+    /// Whether we saw it change.
+    seen: bool,
+}
+
 /// Everything known.
 #[derive(Debug, Clone)]
 pub struct Model {
@@ -58,7 +67,7 @@ pub struct Model {
     asked: HashMap<(SessionId, Uuid), Asked>,
     ask_times: HashMap<(SessionId, Uuid), Timestamp>,
     mail: Arc<Mail>,
-    since: HashMap<SessionId, (State, Duration)>,
+    since: HashMap<SessionId, Since>,
     outcomes: VecDeque<Outcome>,
     roster: Arc<Roster>,
     generation: u64,
@@ -184,8 +193,9 @@ impl Model {
         let mut since = HashMap::with_capacity(self.roster.leads.len());
         for lead in &self.roster.leads {
             let entry = match self.since.get(&lead.session) {
-                Some((state, since)) if *state == lead.state => (lead.state, *since),
-                _ => (lead.state, now.mono),
+                Some(since) if since.state == lead.state => *since,
+                Some(_) => Since { state: lead.state, mono: now.mono, seen: true },
+                None => Since { state: lead.state, mono: now.mono, seen: false },
             };
             since.insert(lead.session.clone(), entry);
         }
@@ -223,8 +233,15 @@ impl Model {
                 let mut entry = self.asked.get(&key).copied().unwrap_or(Asked { seen: now, at: None });
                 let journalled =
                     || self.mail.asks.iter().find(|it| it.ask == ask.ask && it.lead == lead.session);
-                entry.at = (entry.at.or(self.ask_times.get(&key).copied()))
-                    .or_else(|| journalled().map(|known| known.at));
+                // Its record was written when it was put, or later.
+                let recorded = || match self.records.get(&lead.session.hash()) {
+                    Some(LeadRead::Valid(record)) => Some(record.updated_at),
+                    _ => None,
+                };
+                entry.at = (self.ask_times.get(&key).copied())
+                    .or_else(|| journalled().map(|known| known.at))
+                    .or(entry.at)
+                    .or_else(recorded);
                 asked.insert(key, entry);
             }
         }
@@ -304,9 +321,9 @@ impl Model {
         Some(before + now.mono.saturating_sub(asked.seen.mono))
     }
 
-    /// How long `lead` is in its state, as far as we have seen.
-    pub fn state_age(&self, lead: &SessionId, now: Now) -> Option<Duration> {
-        self.since.get(lead).map(|(_, since)| now.mono.saturating_sub(*since))
+    /// How long `lead` is in its state, and whether we saw that begin: else it is at least so long.
+    pub fn state_age(&self, lead: &SessionId, now: Now) -> Option<(Duration, bool)> {
+        self.since.get(lead).map(|since| (now.mono.saturating_sub(since.mono), since.seen))
     }
 
     /// The leads that wait for an answer, the longest first.

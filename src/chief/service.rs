@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
-use super::journal::Journal;
+use super::journal::{Event, Journal};
 use super::lease::{self, Lease, LeaseError, Place};
-use super::staff::{Office, Refusal, Reply};
+use super::staff::{Letter, Office, Refusal, Reply};
 use super::state_dir::{Identity, StateDir, StateError};
 use crate::contract::role::Role;
 use crate::contract::{Message, SessionId, Untrusted};
@@ -55,6 +55,15 @@ pub enum Request {
         /// The reply.
         reply: Reply,
     },
+    /// Send a message.
+    Message {
+        /// Comes back in the outcome.
+        ticket: u64,
+        /// The message.
+        letter: Letter,
+    },
+    /// The operator has seen these.
+    MarkRead(Vec<u64>),
     /// Bring the operator to a pane.
     Focus {
         /// Comes back in the outcome.
@@ -152,12 +161,27 @@ async fn at(moment: Option<Instant>) {
 
 type SendResult = (SessionId, u64, Result<Sent, Refusal>);
 
+/// What waits to be sent.
+enum Outgoing {
+    Reply(Reply),
+    Message(Letter),
+}
+
+impl Outgoing {
+    fn lead(&self) -> &SessionId {
+        match self {
+            Outgoing::Reply(reply) => &reply.lead,
+            Outgoing::Message(letter) => &letter.lead,
+        }
+    }
+}
+
 struct Service {
     setup: Setup,
     standing: Standing,
     sending: JoinSet<SendResult>,
     /// By lead: what waits for the send before it. An entry is there while one is under way.
-    queues: HashMap<SessionId, VecDeque<(u64, Reply)>>,
+    queues: HashMap<SessionId, VecDeque<(u64, Outgoing)>>,
     /// Whether anything sent may still be taken.
     looking: bool,
     /// What may not be delivered yet of earlier leases, and when to see to it.
@@ -243,7 +267,21 @@ impl Service {
                 let result = self.leave().await.map(|()| Done::Left).map_err(|error| error.to_string());
                 self.tell(ticket, result);
             }
-            Request::Reply { ticket, reply } => self.queue(ticket, reply),
+            Request::Reply { ticket, reply } => self.queue(ticket, Outgoing::Reply(reply)),
+            Request::Message { ticket, letter } => self.queue(ticket, Outgoing::Message(letter)),
+            Request::MarkRead(seqs) => {
+                let marked = self.on_disk(move |office| {
+                    let now = office.now().wall;
+                    office.journal().as_mut().map_or(Ok(()), |it| it.append(&[Event::Read(&seqs)], now))
+                });
+                if let Ok(Err(error)) = marked.await {
+                    tracing::warn!(%error, "marking as read");
+                }
+                let (kept, stopped) = (self.mail.as_ref())
+                    .map(|mail| (mail.kept.clone(), mail.stopped.clone()))
+                    .unwrap_or_default();
+                self.tell_mail(kept, stopped).await;
+            }
             Request::Focus { ticket, pane } => {
                 let (herdr, facts) = (self.setup.herdr.clone(), self.setup.facts.clone());
                 tokio::spawn(async move {
@@ -404,25 +442,31 @@ impl Service {
         self.on_disk(other_chief).await.unwrap_or_else(|error| OtherChief::Unverifiable(error.to_string()))
     }
 
-    fn queue(&mut self, ticket: u64, reply: Reply) {
-        match self.queues.get_mut(&reply.lead) {
-            Some(queue) => queue.push_back((ticket, reply)),
+    fn queue(&mut self, ticket: u64, outgoing: Outgoing) {
+        match self.queues.get_mut(outgoing.lead()) {
+            Some(queue) => queue.push_back((ticket, outgoing)),
             None => {
-                self.queues.insert(reply.lead.clone(), VecDeque::new());
-                self.send(ticket, reply);
+                self.queues.insert(outgoing.lead().clone(), VecDeque::new());
+                self.send(ticket, outgoing);
             }
         }
     }
 
-    fn send(&mut self, ticket: u64, reply: Reply) {
+    fn send(&mut self, ticket: u64, outgoing: Outgoing) {
         let herdr = self.setup.herdr.clone();
         let disk = self.setup.disk.clone();
         let office = Arc::clone(&self.setup.office);
         self.sending.spawn(async move {
-            let lead = reply.lead.clone();
+            let lead = outgoing.lead().clone();
             let result = match herdr.snapshot().await {
                 Err(error) => Err(Refusal::Herdr(error)),
-                Ok(snapshot) => match disk.run(move || office.reply(&snapshot, &reply)).await {
+                Ok(snapshot) => match disk
+                    .run(move || match &outgoing {
+                        Outgoing::Reply(reply) => office.reply(&snapshot, reply),
+                        Outgoing::Message(letter) => office.message(&snapshot, letter),
+                    })
+                    .await
+                {
                     Ok(result) => result,
                     Err(gone) => Err(gone.into()),
                 },
@@ -442,7 +486,7 @@ impl Service {
             Err(refusal) => self.tell(ticket, Err(refusal.to_string())),
         }
         match self.queues.get_mut(lead).and_then(VecDeque::pop_front) {
-            Some((ticket, reply)) => self.send(ticket, reply),
+            Some((ticket, outgoing)) => self.send(ticket, outgoing),
             None => {
                 self.queues.remove(lead);
             }

@@ -101,6 +101,19 @@ pub struct Reply {
     pub text: Untrusted,
 }
 
+/// A message to one instance of a lead, as it was when the text was begun.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Letter {
+    /// The lead.
+    pub lead: SessionId,
+    /// Its instance.
+    pub instance: Uuid,
+    /// Our lease.
+    pub lease: Uuid,
+    /// What to say.
+    pub text: Untrusted,
+}
+
 /// What the actions work on: shared between the service and its disk thread.
 pub struct Office {
     agent_dir: AgentDir,
@@ -217,6 +230,16 @@ impl Office {
         self.send(Kind::ChiefReply, &reply.lead, Some(reply.ask), reply.lease, &reply.text)
     }
 
+    /// Sends a message: `staff_message` of `docs/contract.md`. Success means queued, not read.
+    /// Blocking: for the disk thread, with a snapshot taken just before.
+    pub fn message(&self, snapshot: &Snapshot, letter: &Letter) -> Result<Sent, Refusal> {
+        let roster = self.roster(snapshot).map_err(Refusal::Records)?;
+        if target(&roster, &letter.lead)?.instance != letter.instance {
+            return Err(Refusal::AnotherInstance);
+        }
+        self.send(Kind::ChiefMessage, &letter.lead, None, letter.lease, &letter.text)
+    }
+
     fn send(
         &self,
         kind: Kind,
@@ -313,6 +336,24 @@ pub fn reply_bytes(us: &SessionId, lead: &SessionId, ask: Uuid, text: &str) -> u
         to: lead.clone(),
         lead: lead.clone(),
         ask: Some(ask),
+        text: text.into(),
+        // Any time of this century has this many digits.
+        created_at: Timestamp::from_millis(1_700_000_000_000),
+    }
+    .byte_len()
+}
+
+/// The bytes our message of `text` takes of the 8,192.
+pub fn message_bytes(us: &SessionId, lead: &SessionId, text: &str) -> usize {
+    let id = Uuid::random();
+    Message {
+        id,
+        lease: id,
+        kind: Kind::ChiefMessage,
+        from: us.clone(),
+        to: lead.clone(),
+        lead: lead.clone(),
+        ask: None,
         text: text.into(),
         // Any time of this century has this many digits.
         created_at: Timestamp::from_millis(1_700_000_000_000),

@@ -226,7 +226,8 @@ impl App {
             (Pending::Focus, Err(why)) => {
                 self.say(format_args!("Herdr can't show that pane: {why}"), Role::Warning, now);
             }
-            (Pending::Focus | Pending::Reply(_), Ok(_)) => {}
+            (Pending::Focus, Ok(_)) => self.say(format_args!("Herdr shows its pane now."), Role::Good, now),
+            (Pending::Reply(_), Ok(_)) => {}
         }
     }
 
@@ -238,6 +239,8 @@ impl App {
     /// A key outside bursts.
     pub fn key(&mut self, key: KeyEvent, now: Now) {
         self.settle(now);
+        // It was seen, and hides the keys.
+        self.notice = None;
         let context = self.context();
         match self.settings.keymap.press(context, &mut self.sequence, key) {
             Pressed::Intent(intent) => self.intent(intent, now),
@@ -330,8 +333,14 @@ impl App {
             Intent::Redraw => self.effects.push_back(Effect::Redraw),
             Intent::Yes | Intent::No => self.confirmed(intent == Intent::Yes),
             Intent::Back => self.back(now),
-            Intent::Help => self.layers.push(Layer::Help(help::State::default())),
-            Intent::Diagnostics => self.layers.push(Layer::Diagnostics(diagnostics::State::default())),
+            Intent::Help => match self.layers.last() {
+                Some(Layer::Help(_)) => drop(self.layers.pop()),
+                _ => self.layers.push(Layer::Help(help::State::default())),
+            },
+            Intent::Diagnostics => match self.layers.last() {
+                Some(Layer::Diagnostics(_)) => drop(self.layers.pop()),
+                _ => self.layers.push(Layer::Diagnostics(diagnostics::State::default())),
+            },
             Intent::Quit => self.quit(),
             Intent::ToggleChief => self.toggle_chief(),
             Intent::Reply => self.reply(now),
@@ -483,7 +492,7 @@ impl App {
         }
         self.layers.retain(|layer| !matches!(layer, Layer::Ask(_)));
         self.layers.push(Layer::Ask(Box::new(state)));
-        self.roster.select(lead, &self.model);
+        self.roster.select(lead, &self.model, now);
     }
 
     fn next_ask(&mut self, forward: bool, now: Now) {
@@ -530,7 +539,7 @@ impl App {
         match open {
             // After sending, straight to the next composer.
             Some(sent) => self.open_ask(&lead, sent, now),
-            None => self.roster.select(&lead, &self.model),
+            None => self.roster.select(&lead, &self.model, now),
         }
     }
 
@@ -610,6 +619,12 @@ impl App {
         if self.notice.as_ref().is_some_and(|notice| notice.until <= now.mono) {
             self.notice = None;
         }
+    }
+
+    /// Whether a draft is kept for what `lead` asks.
+    pub fn has_draft(&self, lead: &crate::herd::Lead) -> bool {
+        let ask = lead.pending_ask.as_ref().map(|ask| ask.ask);
+        ask.is_some() && self.drafts.contains_key(&DraftKey { session: lead.session.clone(), ask })
     }
 
     /// The drafts kept whose ask no lead puts any more.

@@ -107,7 +107,7 @@ impl Context {
     /// Its heading in the help.
     pub fn title(self) -> &'static str {
         match self {
-            Context::Global => "Everywhere",
+            Context::Global => "Outside text fields",
             Context::Roster => "Leads",
             Context::Detail => "Lead",
             Context::Ask => "Ask",
@@ -153,6 +153,7 @@ use Context::{Ask, Composer, Confirm, Detail, Filter, Global, Help, Roster};
 
 const ANYWHERE: &[Context] = &[Global, Composer, Filter, Confirm];
 const BROWSING: &[Context] = &[Global];
+const PAGING: &[Context] = &[Global, Composer];
 const LEADS: &[Context] = &[Roster, Detail, Ask];
 
 const fn action(
@@ -194,7 +195,7 @@ pub const ACTIONS: &[Action] = &[
         "Only leads that wait, or all",
         Intent::WaitingOnly,
     ),
-    action("focus-pane", &["f"], LEADS, "pane", "Focus the lead's pane in Herdr", Intent::FocusPane),
+    action("focus-pane", &["f"], LEADS, "go to pane", "Focus the lead's pane in Herdr", Intent::FocusPane),
     action("copy", &["y"], BROWSING, "copy", "Copy what is selected", Intent::Copy),
     action("up", &["k", "up"], BROWSING, "", "Up", Intent::Up),
     action("down", &["j", "down"], BROWSING, "", "Down", Intent::Down),
@@ -202,15 +203,22 @@ pub const ACTIONS: &[Action] = &[
     action("last", &["G", "end"], BROWSING, "", "Last row", Intent::Last),
     action("half-page-up", &["ctrl-u"], BROWSING, "", "Half a page up", Intent::HalfPageUp),
     action("half-page-down", &["ctrl-d"], BROWSING, "", "Half a page down", Intent::HalfPageDown),
-    action("page-up", &["pageup"], BROWSING, "", "Page up", Intent::PageUp),
-    action("page-down", &["pagedown"], BROWSING, "", "Page down", Intent::PageDown),
+    action("page-up", &["pageup"], PAGING, "", "Page up; while writing, in the question", Intent::PageUp),
+    action(
+        "page-down",
+        &["pagedown"],
+        PAGING,
+        "",
+        "Page down; while writing, in the question",
+        Intent::PageDown,
+    ),
     action("next-pane", &["tab"], BROWSING, "", "Next pane", Intent::NextPane),
     action("previous-pane", &["shift-tab"], BROWSING, "", "Previous pane", Intent::PreviousPane),
     action("chief", &["c"], BROWSING, "chief", "Become the Chief, or leave", Intent::ToggleChief),
     action("diagnostics", &["d"], BROWSING, "", "What was left out, and why", Intent::Diagnostics),
     action("help", &["?"], BROWSING, "help", "What every key does", Intent::Help),
     action("quit", &["q"], BROWSING, "quit", "Quit, at the root", Intent::Quit),
-    action("redraw", &["ctrl-l"], ANYWHERE, "", "Draw everything anew", Intent::Redraw),
+    action("redraw", &["ctrl-l"], ANYWHERE, "", "Redraw the screen", Intent::Redraw),
     action("suspend", &["ctrl-z"], ANYWHERE, "", "Suspend, back to the shell", Intent::Suspend),
     action("interrupt", &["ctrl-c"], ANYWHERE, "", "Twice: quit from anywhere", Intent::Interrupt),
 ];

@@ -98,6 +98,11 @@ pub fn run(options: Options) -> Result<Ended, RunError> {
 }
 
 async fn console(options: Options, keymap: Keymap) -> Result<Ended, RunError> {
+    // The terminal first: where there is none, nothing is written.
+    let mut signals = Signals::listen()?;
+    let mut screen = Screen::enter(terminal::Options::default())?;
+    let mut events = Events::start()?;
+
     let started = Instant::now();
     let state = StateDir::open(&options.state_dir, &options.socket.path)?;
     let session = state.identity()?.session();
@@ -108,11 +113,6 @@ async fn console(options: Options, keymap: Keymap) -> Result<Ended, RunError> {
         let drafts = state.drafts();
         disk.run(move || drafts::load_all(&drafts)).await.unwrap_or_default()
     };
-
-    // The terminal first: where there is none, nothing else must have begun.
-    let mut signals = Signals::listen()?;
-    let mut screen = Screen::enter(terminal::Options::default())?;
-    let mut events = Events::start()?;
 
     let (facts, received) = fact::channel();
     let client = Client::new(options.socket.path());
@@ -524,9 +524,7 @@ impl Console {
         let troubles = self.troubles.clone();
         tokio::spawn(async move {
             let told = match written.await {
-                Ok(Ok(())) if offered => {
-                    (format!("Copied, if the terminal allows it; it is also in {shown}"), Role::Good)
-                }
+                Ok(Ok(())) if offered => (format!("Copied; also in {shown}"), Role::Good),
                 Ok(Ok(())) => (format!("Copied to {shown}"), Role::Good),
                 Ok(Err(error)) => (format!("Not copied: {error}"), Role::Warning),
                 Err(error) => (format!("Not copied: {error}"), Role::Warning),

@@ -207,7 +207,7 @@ impl ProcessLock {
         }
         if !matches!(holder(&aside)?, Holder::Claimed(claim, _) if claim == self.claim) {
             // Replaced between the look and the move: it is not ours to take away.
-            durable::rename_new(&aside, &self.path)?;
+            give_back(&aside, &self.path)?;
             return Ok(false);
         }
         durable::unlink(&aside.join(self.claim.file_name()))?;
@@ -280,11 +280,20 @@ fn set_aside(path: &Path, stale: &Claim) -> Result<(), LockError> {
             Ok(())
         }
         _ => {
-            // Between the look and the move another process recovered it and took it: give it back.
-            durable::rename_new(&aside, path)?;
+            // Between the look and the move another process recovered it and took it.
+            give_back(&aside, path)?;
             Err(lost_race(path, *stale))
         }
     }
+}
+
+/// Puts a lock that was moved by mistake back. If yet another stands there by now, the moved one is
+/// nobody's any more and is left for a person to see.
+fn give_back(aside: &Path, path: &Path) -> Result<(), DiskError> {
+    if !durable::rename_new(aside, path)? {
+        tracing::warn!(lock = %durable::shown(aside), "a lock was taken twice; its copy stays");
+    }
+    Ok(())
 }
 
 fn lost_race(path: &Path, fallback: Claim) -> LockError {

@@ -129,7 +129,7 @@ impl World {
             snapshots: seen,
         };
         let task = tokio::spawn(service::run(setup, asked));
-        Service { office, received, requests, task, looking, mail_changed, seen: Vec::new(), ticket: 0 }
+        Service { office, received, requests, task, looking, seen: Vec::new(), ticket: 0 }
     }
 
     fn reply(&self, lease: Uuid) -> Reply {
@@ -161,7 +161,6 @@ struct Service {
     requests: mpsc::Sender<Request>,
     task: JoinHandle<()>,
     looking: JoinHandle<()>,
-    mail_changed: Arc<Notify>,
     seen: Vec<Fact>,
     ticket: u64,
 }

@@ -476,7 +476,7 @@ fn leaving_and_quitting_ask_when_something_is_at_stake() {
     let mut app = app();
     press(&mut app, "c", at(1));
     let screen = shown(&app, 100, 24, at(1));
-    assert!(screen.contains("Leave Chief mode? 2 open asks, 0 queued messages"), "{screen}");
+    assert!(screen.contains("Leave Chief mode? 2 open asks stay pending."), "{screen}");
     press(&mut app, "n", at(2));
     assert!(app.take_effects().is_empty());
     press(&mut app, "q", at(3));

@@ -8,6 +8,11 @@ use crate::console::paint::Pen;
 use crate::console::theme::Role;
 
 impl Composer {
+    /// Rows the text takes in `columns`.
+    pub(in crate::console) fn rows(&self, columns: u16) -> u16 {
+        u16::try_from(Layout::new(self.area.lines(), columns).len()).unwrap_or(u16::MAX)
+    }
+
     /// Draws the text into `area`, the cursor in sight; gives the cursor's place.
     pub(in crate::console) fn draw(&self, area: Rect, pen: &mut Pen<'_>) -> Option<(u16, u16)> {
         if area.is_empty() {

@@ -37,7 +37,7 @@ pub fn draw(app: &App, now: Now, frame: &mut Frame<'_>) -> Option<Duration> {
                 area.x,
                 area.y,
                 area.right(),
-                &text::line(format_args!("{asks} asks; enlarge")),
+                &text::line(format_args!("{}: enlarge", counted(asks, "ask"))),
                 Role::Text,
             );
             None
@@ -79,13 +79,16 @@ fn header(app: &App, now: Now, line: Rect, pen: &mut Pen<'_>, ages: &mut Ages) {
     let glyphs = pen.glyphs();
     let separator = text::line(format_args!(" {} ", glyphs.separator));
     let help_key = app.settings.keymap.keys_of(Intent::Help).into_iter().next();
-    let help = help_key.map(|key| text::line(format_args!("{key} help "))).unwrap_or_default();
+    let help = help_key.map(|key| text::line(format_args!(" {key} help "))).unwrap_or_default();
     let end = line.right().saturating_sub(help.width() as u16);
     pen.put(end, line.y, line.right(), &help, Role::Key);
 
     let (standing, standing_role) = match app.model.standing() {
         Standing::Starting => (text::line("starting"), Role::Muted),
         Standing::Observer { .. } => (text::line(format_args!("{} observer", glyphs.off)), Role::Notice),
+        Standing::Chief { .. } if line.width < STACKED => {
+            (text::line(format_args!("{} chief", glyphs.on)), Role::Good)
+        }
         Standing::Chief { since, .. } => (
             text::line(format_args!("{} chief since {}", glyphs.on, (app.settings.clock)(*since))),
             Role::Good,
@@ -115,13 +118,24 @@ fn header(app: &App, now: Now, line: Rect, pen: &mut Pen<'_>, ages: &mut Ages) {
         let asks = if asking.len() == 1 { "ask" } else { "asks" };
         parts.push((text::line(format_args!("{} {asks} (oldest {age})", asking.len())), Role::NeedsYou));
     }
-    // What matters least goes first when the line is too short.
-    for droppable in [1, 0] {
-        let width: usize = parts.iter().map(|(part, _)| part.width() + 3).sum();
-        if width > usize::from(end.saturating_sub(line.x)) && parts.len() > 3 {
-            parts.remove(droppable);
+    // What matters least goes first when the line is too short; the asks stay longest.
+    let mut order = vec![1, 0, 4];
+    if matches!(app.model.herdr(), HerdrState::Up) {
+        order.insert(2, 3);
+    }
+    let mut dropped: Vec<usize> = Vec::new();
+    for droppable in order {
+        let kept = parts.iter().enumerate().filter(|(at, _)| !dropped.contains(at));
+        let width: usize = kept.map(|(_, (part, _))| part.width() + 3).sum();
+        if width > usize::from(end.saturating_sub(line.x)) {
+            dropped.push(droppable);
         }
     }
+    let mut at = 0;
+    parts.retain(|_| {
+        at += 1;
+        !dropped.contains(&(at - 1))
+    });
     let mut x = line.x + 1;
     for (at, (part, role)) in parts.iter().enumerate() {
         if at > 0 {
@@ -196,7 +210,10 @@ fn banners(app: &App, now: Now, ages: &mut Ages) -> Vec<(Visible, Role)> {
         out.push((format!("L{}.", told.strip_prefix('l').unwrap_or(&told)), Role::Notice));
     }
     if let Watching::Polling(why) = model.watching() {
-        out.push((format!("Polling once a second, the system tells no changes: {why}."), Role::Notice));
+        out.push((
+            format!("Reading the records once a second, since file notifications fail: {why}."),
+            Role::Notice,
+        ));
     }
     let warnings = model.roster().left_out.iter().filter(|left| !left.reason.is_expected()).count();
     if warnings > 0 && model.is_complete() {
@@ -204,6 +221,12 @@ fn banners(app: &App, now: Now, ages: &mut Ages) -> Vec<(Visible, Role)> {
         let what = if warnings == 1 { "thing is" } else { "things are" };
         out.push((format!("{warnings} {what} left out of the list: {key} says why."), Role::Notice));
     }
+    // The gravest first, as they stand among equals.
+    out.sort_by_key(|(_, role)| match role {
+        Role::Alarm => 0,
+        Role::Warning => 1,
+        _ => 2,
+    });
     out.into_iter().map(|(text, role)| (text::line(&text), role)).collect()
 }
 
@@ -235,7 +258,19 @@ fn home(app: &App, now: Now, body: Rect, reply_key: &str, pen: &mut Pen<'_>, age
         roster::draw::draw(state, &app.model, now, list, leads_focused, pen, ages);
     }
     if let Some(beside) = beside {
-        detail::draw(lead, &state.detail, &app.model, now, reply_key, beside, !leads_focused, pen, ages);
+        let has_draft = lead.is_some_and(|lead| app.has_draft(lead));
+        detail::draw(
+            lead,
+            &state.detail,
+            &app.model,
+            now,
+            reply_key,
+            has_draft,
+            beside,
+            !leads_focused,
+            pen,
+            ages,
+        );
     }
     if matches!(app.model.herdr(), HerdrState::Down { .. }) {
         // The last picture, and visibly so.
@@ -309,6 +344,12 @@ fn footer(app: &App, line: Rect, pen: &mut Pen<'_>) {
         let asks = counted(asks, "open ask");
         let queued = counted(queued, "queued message");
         let question = match confirm {
+            Confirm::Leave if app.model.queued() == 0 => {
+                format!("Leave Chief mode? {asks} stay pending. {keys}")
+            }
+            Confirm::Leave if app.model.queued() == 0 => {
+                format!("Leave Chief mode? {asks} stay pending. {keys}")
+            }
             Confirm::Leave => {
                 format!("Leave Chief mode? {asks}, {queued}: leads discard what is queued. {keys}")
             }
@@ -323,14 +364,14 @@ fn footer(app: &App, line: Rect, pen: &mut Pen<'_>) {
     }
     let mut x = line.x + 1;
     if let Some(keys) = app.sequence.shown() {
-        x = pen.put(x, line.y, line.right(), &text::line(format_args!("{keys} ")), Role::Notice);
+        x = pen.put(x, line.y, line.right(), &text::line(format_args!("{keys} \u{2026}   ")), Role::Notice);
     }
     for (key, label) in app.settings.keymap.footer(app.context()) {
         let key = text::line(&key);
         let label = text::line(format_args!(" {label}  "));
         let width = (key.width() + label.width()) as u16;
         if x + width > line.right() + 2 {
-            break;
+            continue;
         }
         x = pen.put(x, line.y, line.right(), &key, Role::Key);
         x = pen.put(x, line.y, line.right(), &label, Role::Muted);

@@ -10,12 +10,15 @@ use crate::console::paint::Pen;
 use crate::console::text::{self, Visible};
 use crate::console::theme::Role;
 use crate::console::view::detail::{self, Line, draw_lines};
-use crate::contract::message;
+use crate::contract::{PendingAsk, message};
 use crate::fact::{Fate, Now, Sent};
 use crate::model::Model;
 
-/// Rows of the composer, frame included, unless the screen is low.
-const COMPOSER_ROWS: u16 = 9;
+/// Fewest and most rows of the composer, frame included, unless the screen is low.
+const COMPOSER_ROWS: (u16, u16) = (5, 12);
+
+/// After how many milliseconds a queued reply says why it may wait.
+const PATIENCE: u64 = 5_000;
 
 /// Draws the ask into `area`; gives the place of the cursor while a reply is written.
 pub fn draw(
@@ -28,9 +31,11 @@ pub fn draw(
     ages: &mut Ages,
 ) -> Option<(u16, u16)> {
     let below = if state.composing {
-        COMPOSER_ROWS.min(area.height / 2).max(3)
+        let told = u16::from(state.note.is_some() || state.problem.is_some() || state.underway) * 2;
+        let wanted = state.composer.rows(area.width.saturating_sub(4)) + 2 + told;
+        wanted.clamp(COMPOSER_ROWS.0, COMPOSER_ROWS.1).min(area.height / 2).max(3)
     } else if state.sent.is_some() || !state.composer.is_empty() {
-        4.min(area.height / 2)
+        5.min(area.height / 2)
     } else {
         0
     };
@@ -72,12 +77,14 @@ fn question(
     let (word, role) = match age {
         Some(age) => (text::line(format_args!("asks, {} ago", ages.show(age))), Role::NeedsYou),
         None if state.sent.is_some() => (text::line("asked"), Role::Heading),
-        None => (text::line("asked, and asks it no more"), Role::Warning),
+        None => (text::line("no longer asks this"), Role::Warning),
     };
     lines.push(Line::Rule(word, role));
-    // The text of the message is the question with its attachments.
-    let whole = if state.ask.text == state.ask.question { &state.ask.question } else { &state.ask.text };
-    lines.extend(text::wrap(whole, room).into_iter().map(|line| Line::plain(line, Role::Text)));
+    lines.extend(text::wrap(&state.ask.question, room).into_iter().map(|line| Line::plain(line, Role::Text)));
+    if let Some(attached) = attached(&state.ask) {
+        lines.push(Line::Rule(text::line("attached"), Role::Heading));
+        lines.extend(text::wrap(&attached, room).into_iter().map(|line| Line::plain(line, Role::Muted)));
+    }
     if state.is_pending() && !state.composing {
         lines.push(Line::empty());
         lines.push(Line::Pieces(vec![
@@ -96,6 +103,17 @@ fn question(
         }
     }
     draw_lines(&lines, &state.scroll, inside, pen);
+}
+
+/// What its message holds besides the question: the attachments, rendered.
+fn attached(ask: &PendingAsk) -> Option<String> {
+    if ask.text == ask.question {
+        return None;
+    }
+    let (text, question) = (ask.text.to_str_lossy(), ask.question.to_str_lossy());
+    let before = text.strip_suffix(&*question).unwrap_or(&text);
+    let before = before.trim_end().trim_end_matches("Question:").trim_end();
+    (!before.is_empty()).then(|| before.to_owned())
 }
 
 /// The text being written, with the bytes it takes and why it can't be sent.
@@ -121,12 +139,18 @@ fn composer(state: &State, area: Rect, pen: &mut Pen<'_>) -> Option<(u16, u16)> 
     if let Some((told, role)) = told
         && rows.height > 1
     {
-        for line in told.wrap(usize::from(rows.width)).into_iter().take(usize::from(rows.height / 2).max(1)) {
+        for line in told
+            .wrap(usize::from(rows.width.saturating_sub(2)))
+            .into_iter()
+            .take(usize::from(rows.height / 2).max(1))
+        {
             rows.height -= 1;
-            pen.put(rows.x, rows.y, rows.right(), &line, role);
+            pen.put(rows.x + 1, rows.y, rows.right(), &line, role);
             rows.y += 1;
         }
     }
+    // As far from the frame as the question.
+    let rows = Rect { x: rows.x + 1, width: rows.width.saturating_sub(2), ..rows };
     state.composer.draw(rows, pen)
 }
 
@@ -150,6 +174,16 @@ fn outcome(
     let inside = pen.pane(area, &text::line("Your reply"), false);
     let room = usize::from(inside.width).saturating_sub(2);
     let mut lines = vec![fate_line(sent, pen)];
+    let waits = now.wall.as_millis().saturating_sub(sent.at.as_millis()) > PATIENCE;
+    if sent.fate == Fate::Queued && waits && !model.registration().can_write_up() {
+        lines.push(Line::plain(
+            text::line("It waits: a lead takes nothing before it saw its Chief in Herdr once."),
+            Role::Warning,
+        ));
+    } else if sent.fate == Fate::Queued && waits {
+        let doing = state.lead_in(model).map_or("not listed now", |lead| lead.state.as_str());
+        lines.push(Line::plain(text::line(format_args!("It waits; the lead is {doing}.")), Role::Muted));
+    }
     lines.push(detail::sent_line(sent, room, now, ages));
     let y = inside.y;
     for (y, line) in (y..inside.bottom()).zip(lines) {

@@ -69,6 +69,7 @@ pub fn draw(
     model: &Model,
     now: Now,
     reply_key: &str,
+    has_draft: bool,
     area: Rect,
     focused: bool,
     pen: &mut Pen<'_>,
@@ -83,15 +84,17 @@ pub fn draw(
         return;
     }
     let Some(lead) = lead else { return };
-    let lines = lines(lead, model, now, reply_key, usize::from(inside.width), pen, ages);
+    let lines = lines(lead, model, now, reply_key, has_draft, usize::from(inside.width), pen, ages);
     draw_lines(&lines, scroll, inside, pen);
 }
 
+#[allow(clippy::too_many_arguments)]
 fn lines(
     lead: &Lead,
     model: &Model,
     now: Now,
     reply_key: &str,
+    has_draft: bool,
     width: usize,
     pen: &Pen<'_>,
     ages: &mut Ages,
@@ -116,7 +119,7 @@ fn lines(
         }
         lines.push(Line::Pieces(vec![
             (text::line(format_args!("  {reply_key}")), Role::Key),
-            (text::line(" reply"), Role::Muted),
+            (text::line(if has_draft { " reply (a draft is kept)" } else { " reply" }), Role::Muted),
         ]));
     }
     if lead.counts.total > 0 {
@@ -135,7 +138,12 @@ fn lines(
 /// What the lead does and since when, as glyph and word.
 pub fn state_line(lead: &Lead, model: &Model, now: Now, pen: &Pen<'_>, ages: &mut Ages) -> Line {
     let mark = mark_of(lead.state, lead.counts.active);
-    let since = model.state_age(&lead.session, now).map(|age| ages.show(age)).unwrap_or_default();
+    let since = match model.state_age(&lead.session, now) {
+        Some((age, true)) => ages.show(age),
+        // It was so when we came.
+        Some((age, false)) if age.as_secs() >= 60 => format!("{}+", ages.show(age)),
+        Some((_, false)) | None => String::new(),
+    };
     let mut pieces = Vec::new();
     if lead.needs_you() {
         pieces.push((

@@ -75,17 +75,17 @@ pub fn findings(app: &App, now: Now) -> Vec<(Gravity, String)> {
         }
         HerdrState::Down { since, reason } => {
             let age = now.mono.saturating_sub(*since).as_secs();
-            (Gravity::Warning, format!("Herdr does not answer since {age}s: {reason}."))
+            (Gravity::Warning, format!("No answer from Herdr for {age} s: {reason}."))
         }
     });
     let registration = model.registration();
     let gravity = if registration.can_write_up() { Gravity::Good } else { Gravity::Note };
     out.push((gravity, format!("In Herdr's list: {registration}.")));
     out.push(match model.watching() {
-        Watching::Notified => (Gravity::Good, "The system tells changes of records.".to_owned()),
+        Watching::Notified => (Gravity::Good, "File notifications work.".to_owned()),
         Watching::Polling(why) => (
             Gravity::Warning,
-            format!("Records are read once a second, because the system tells no changes: {why}."),
+            format!("The records are read once a second, since file notifications fail: {why}."),
         ),
     });
     if let Some(why) = model.records_problem() {

@@ -91,7 +91,7 @@ pub fn draw(state: &State, keymap: &Keymap, area: Rect, pen: &mut Pen<'_>) {
         for line in fitting {
             let keys = if line.keys.is_empty() { "(no key)".to_owned() } else { line.keys.join(", ") };
             lines.push(Line::Pieces(vec![
-                (text::line(format_args!("  {keys}")).pad_end(26), Role::Key),
+                (text::line(format_args!("  {keys}")).pad_end(30), Role::Key),
                 (text::line(line.help), Role::Text),
             ]));
         }
@@ -101,12 +101,12 @@ pub fn draw(state: &State, keymap: &Keymap, area: Rect, pen: &mut Pen<'_>) {
         lines.push(Line::plain(text::line("Signs"), Role::Heading));
         for mark in Mark::ALL {
             lines.push(Line::Pieces(vec![
-                (text::line(format_args!("  {}", pen.glyphs().mark(mark))).pad_end(26), mark.role()),
+                (text::line(format_args!("  {}", pen.glyphs().mark(mark))).pad_end(30), mark.role()),
                 (text::line(mark.word()), Role::Text),
             ]));
         }
         lines.push(Line::Pieces(vec![
-            (text::line("  3/5").pad_end(26), Role::Working),
+            (text::line("  3/5").pad_end(30), Role::Working),
             (text::line("agents: active / all of this lead"), Role::Text),
         ]));
     }

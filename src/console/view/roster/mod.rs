@@ -191,15 +191,15 @@ impl State {
 
     /// The cursor stands on a lead as long as there is one.
     fn keep_selection(&mut self) {
-        if self.selected_row().is_none() {
+        // Until the operator moves it, it stands on what needs them first.
+        if !self.placed || self.selected_row().is_none() {
             self.selected = self.rows.iter().find_map(Row::session).cloned();
             self.placed = false;
-            self.detail = Scroll::default();
         }
     }
 
     /// Puts the cursor on `lead`, showing it even if a filter hides it.
-    pub fn select(&mut self, lead: &SessionId, model: &Model) {
+    pub fn select(&mut self, lead: &SessionId, model: &Model, now: Now) {
         self.placed = true;
         if self.selected.as_ref() == Some(lead) {
             return;
@@ -209,7 +209,7 @@ impl State {
         if self.selected_row().is_none() && model.lead(lead).is_some() {
             self.filter = None;
             self.waiting_only = false;
-            self.seen = None;
+            self.refilter(model, now);
         }
     }
 
