@@ -13,34 +13,37 @@ use headman::contract::{Kind, LeadRecord, Message, PendingAsk, SessionId, Timest
 use headman::disk::records::{self, Holding};
 use headman::disk::{AgentDir, DiskThread, Runtime};
 use headman::fact::{self, Done, Fact, FactReceiver, Fate, OtherChief, Standing};
-use headman::herdr::client::AgentReport;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
 use crate::support::{DEADLINE, Herdr, Program, until};
 
 /// A Herdr and an agent directory, with one lead in it.
-struct World {
-    herdr: Herdr,
-    dir: tempfile::TempDir,
-    lead: Lead,
+pub(crate) struct World {
+    pub(crate) herdr: Herdr,
+    pub(crate) dir: tempfile::TempDir,
+    pub(crate) lead: Lead,
 }
 
-struct Lead {
-    session: SessionId,
-    record: LeadRecord,
+pub(crate) struct Lead {
+    pub(crate) session: SessionId,
+    pub(crate) record: LeadRecord,
     pane: String,
+    pub(crate) session_file: PathBuf,
     _program: Program,
 }
 
 impl World {
-    async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         let herdr = Herdr::start().await;
         let dir = tempfile::tempdir().unwrap();
         let created = herdr.server.create_workspace("api", "/tmp", None, false);
         let program = Program::hinted();
         herdr.server.attach(&created.pane, program.pid(), true);
         let session = SessionId::new("lead-session-1").unwrap();
+        let session_file = dir.path().join("session.jsonl");
+        let header = r#"{"type":"session","version":3,"id":"lead-session-1","timestamp":"2026-11-30T08:00:00.000Z","cwd":"/"}"#;
+        std::fs::write(&session_file, format!("{header}\n")).unwrap();
         let record = LeadRecord {
             instance: Uuid::random(),
             session: session.clone(),
@@ -51,7 +54,7 @@ impl World {
             }),
             updated_at: Timestamp::from_millis(1),
         };
-        let lead = Lead { session, record, pane: created.pane, _program: program };
+        let lead = Lead { session, record, pane: created.pane, session_file, _program: program };
         let world = Self { herdr, dir, lead };
         world.report().await;
         let runtime = world.runtime();
@@ -61,47 +64,45 @@ impl World {
     }
 
     /// The lead reports itself as its Pi does, until Herdr lists it.
-    async fn report(&self) {
+    pub(crate) async fn report(&self) {
         let client = self.herdr.client();
-        let session = self.lead.session.as_untrusted().to_str_lossy().into_owned();
-        let report = |seq| AgentReport {
-            pane: &self.lead.pane,
-            source: "herdr:pi",
-            agent: "pi",
-            session: Some(&session),
-            state: headman::herdr::Status::Idle,
-            seq,
+        let path = self.lead.session_file.to_str().unwrap();
+        let report = |method: &'static str, seq: u64| {
+            let params = serde_json::json!({"pane_id": self.lead.pane, "source": "herdr:pi", "agent": "pi",
+                "agent_session_path": path, "state": "idle", "seq": seq});
+            let client = client.clone();
+            async move { client.request(method, params).await.unwrap() }
         };
-        client.report_agent_session(report(1)).await.unwrap();
-        client.report_agent(report(2)).await.unwrap();
+        report("pane.report_agent_session", 1).await;
+        report("pane.report_agent", 2).await;
         until("the lead is listed", || async { client.snapshot().await.unwrap().agents.len() == 1 }).await;
     }
 
-    fn agent_dir(&self) -> AgentDir {
+    pub(crate) fn agent_dir(&self) -> AgentDir {
         AgentDir::resolve(Some(self.dir.path().join("agent").as_os_str()), Path::new("/"))
     }
 
-    fn runtime(&self) -> Runtime {
+    pub(crate) fn runtime(&self) -> Runtime {
         self.agent_dir().runtime(self.herdr.socket.as_os_str())
     }
 
-    fn write(&self, record: &LeadRecord) {
+    pub(crate) fn write(&self, record: &LeadRecord) {
         records::write_lead(&self.runtime(), record).unwrap();
     }
 
-    fn state(&self, name: &str) -> StateDir {
+    pub(crate) fn state(&self, name: &str) -> StateDir {
         StateDir::open(&self.dir.path().join(name), self.herdr.socket.as_os_str()).unwrap()
     }
 
     /// Makes the next start of that state directory resume as Chief.
-    fn make_chief(&self, name: &str) {
+    pub(crate) fn make_chief(&self, name: &str) {
         let state = self.state(name);
         let mut identity = state.identity().unwrap();
         identity.role = Role::Chief;
         state.write_identity(&identity).unwrap();
     }
 
-    fn service(&self, name: &str) -> Service {
+    pub(crate) fn service(&self, name: &str) -> Service {
         let state = self.state(name);
         let session = state.identity().unwrap().session();
         let office = Arc::new(Office::new(self.agent_dir(), self.runtime(), session, Instant::now()));
@@ -132,7 +133,7 @@ impl World {
         Service { office, received, requests, task, looking, seen: Vec::new(), ticket: 0 }
     }
 
-    fn reply(&self, lease: Uuid) -> Reply {
+    pub(crate) fn reply(&self, lease: Uuid) -> Reply {
         Reply {
             lead: self.lead.session.clone(),
             instance: self.lead.record.instance,
@@ -142,7 +143,7 @@ impl World {
         }
     }
 
-    fn inbox(&self) -> Vec<Message> {
+    pub(crate) fn inbox(&self) -> Vec<Message> {
         let inbox = self.runtime().inbox(&self.lead.session);
         headman::disk::inbox::list(&inbox)
             .unwrap()
@@ -155,11 +156,11 @@ impl World {
     }
 }
 
-struct Service {
-    office: Arc<Office>,
+pub(crate) struct Service {
+    pub(crate) office: Arc<Office>,
     received: FactReceiver,
-    requests: mpsc::Sender<Request>,
-    task: JoinHandle<()>,
+    pub(crate) requests: mpsc::Sender<Request>,
+    pub(crate) task: JoinHandle<()>,
     looking: JoinHandle<()>,
     seen: Vec<Fact>,
     ticket: u64,
@@ -167,7 +168,7 @@ struct Service {
 
 impl Service {
     /// Waits for a fact that `wanted` turns into something.
-    async fn wait<T>(&mut self, what: &str, wanted: impl Fn(&Fact) -> Option<T>) -> T {
+    pub(crate) async fn wait<T>(&mut self, what: &str, wanted: impl Fn(&Fact) -> Option<T>) -> T {
         let end = Instant::now() + DEADLINE;
         loop {
             if let Some(at) = self.seen.iter().position(|fact| wanted(fact).is_some()) {
@@ -181,7 +182,7 @@ impl Service {
         }
     }
 
-    async fn standing(&mut self, what: &str, wanted: impl Fn(&Standing) -> bool) -> Standing {
+    pub(crate) async fn standing(&mut self, what: &str, wanted: impl Fn(&Standing) -> bool) -> Standing {
         self.wait(what, |fact| match fact {
             Fact::Standing(standing) if wanted(standing) => Some(standing.clone()),
             _ => None,
@@ -189,13 +190,13 @@ impl Service {
         .await
     }
 
-    async fn chief(&mut self) -> Uuid {
+    pub(crate) async fn chief(&mut self) -> Uuid {
         let standing =
             self.standing("to be Chief", |standing| matches!(standing, Standing::Chief { .. })).await;
         standing.lease().unwrap()
     }
 
-    async fn ask(&mut self, request: impl FnOnce(u64) -> Request) -> Result<Done, String> {
+    pub(crate) async fn ask(&mut self, request: impl FnOnce(u64) -> Request) -> Result<Done, String> {
         self.ticket += 1;
         let ticket = self.ticket;
         self.requests.send(request(ticket)).await.unwrap();
@@ -206,11 +207,11 @@ impl Service {
         .await
     }
 
-    async fn send(&mut self, reply: Reply) -> Result<Done, String> {
+    pub(crate) async fn send(&mut self, reply: Reply) -> Result<Done, String> {
         self.ask(|ticket| Request::Reply { ticket, reply }).await
     }
 
-    async fn fate(&mut self, id: Uuid, wanted: Fate) {
+    pub(crate) async fn fate(&mut self, id: Uuid, wanted: Fate) {
         self.wait(wanted.as_str(), move |fact| match fact {
             Fact::Sent(sent) if sent.id == id && sent.fate == wanted => Some(()),
             _ => None,
@@ -218,7 +219,7 @@ impl Service {
         .await;
     }
 
-    async fn end(self) {
+    pub(crate) async fn end(self) {
         let (done, ended) = oneshot::channel();
         self.requests.send(Request::Shutdown(done)).await.unwrap();
         ended.await.unwrap();

@@ -25,6 +25,7 @@ mod herdr_wire;
 mod lead_side;
 mod pi_header;
 mod pty;
+mod reception;
 mod screens;
 mod sources;
 mod support;
