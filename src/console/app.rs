@@ -344,6 +344,7 @@ impl App {
             Intent::Quit => self.quit(),
             Intent::ToggleChief => self.toggle_chief(),
             Intent::Reply => self.reply(now),
+            Intent::Message => self.message(now),
             Intent::NextAsk => self.next_ask(true, now),
             Intent::PreviousAsk => self.next_ask(false, now),
             Intent::FocusPane => self.focus_pane(now),
@@ -462,6 +463,11 @@ impl App {
         if let Some(Layer::Ask(state)) = self.layers.last_mut() {
             if state.is_pending() {
                 state.compose(&self.model);
+            } else if state.is_message() {
+                let lead = state.lead().clone();
+                if self.model.lead(&lead).is_some_and(crate::herd::Lead::needs_you) {
+                    self.open_ask(&lead, true, now);
+                }
             } else {
                 self.say(format_args!("This ask needs no answer any more."), Role::Notice, now);
             }
@@ -473,6 +479,26 @@ impl App {
         } else {
             self.say(format_args!("This lead asks nothing now."), Role::Notice, now);
         }
+    }
+
+    /// Opens the composer for a message, with its draft.
+    fn message(&mut self, now: Now) {
+        let Some(lead) = self.selected().cloned() else { return };
+        self.keep_draft(now);
+        let Some(mut state) = ask::State::message(&self.model, &lead) else {
+            self.say(format_args!("That lead is not listed now."), Role::Notice, now);
+            return;
+        };
+        let key = state.key();
+        if self.pending.iter().any(|(_, pending)| *pending == Pending::Reply(key.clone())) {
+            self.say(format_args!("A message to this lead is being sent."), Role::Notice, now);
+            return;
+        }
+        if let Some(draft) = self.drafts.get(&key) {
+            state.resume(draft, &self.model);
+        }
+        self.layers.retain(|layer| !matches!(layer, Layer::Ask(_)));
+        self.layers.push(Layer::Ask(Box::new(state)));
     }
 
     /// Opens the ask of `lead` in place of another that is open.
@@ -556,7 +582,7 @@ impl App {
 
     fn copy(&mut self, now: Now) {
         let text = match self.layers.last() {
-            Some(Layer::Ask(state)) => Some(state.question().clone()),
+            Some(Layer::Ask(state)) => state.question().cloned(),
             Some(Layer::Diagnostics(_)) => Some(Untrusted::from(diagnostics::lines(self, now).join("\n"))),
             Some(Layer::Help(_)) => None,
             None => self.roster.selected().map(|lead| match self.model.lead(lead) {
@@ -604,6 +630,11 @@ impl App {
                 let key = state.key();
                 self.keep_draft(now);
                 self.request(Pending::Reply(key), |ticket| Request::Reply { ticket, reply });
+            }
+            ask::Sending::Message(letter) => {
+                let key = state.key();
+                self.keep_draft(now);
+                self.request(Pending::Reply(key), |ticket| Request::Message { ticket, letter });
             }
         }
     }

@@ -29,6 +29,8 @@ pub enum Intent {
     Back,
     /// Write the reply to the selected lead's ask.
     Reply,
+    /// Write a message to the selected lead.
+    Message,
     /// The next ask, oldest first.
     NextAsk,
     /// The ask before.
@@ -184,6 +186,7 @@ pub const ACTIONS: &[Action] = &[
     action("next-ask", &["n"], LEADS, "next ask", "Next ask, the oldest first", Intent::NextAsk),
     action("previous-ask", &["N"], LEADS, "", "Previous ask", Intent::PreviousAsk),
     action("reply", &["r"], LEADS, "reply", "Reply to the ask of the selected lead", Intent::Reply),
+    action("message", &["m"], LEADS, "message", "Write a message to the selected lead", Intent::Message),
     action("open", &["enter"], &[Roster, Detail], "open", "Open what is selected", Intent::Open),
     action("back", &["esc"], ANYWHERE, "back", "Back out of one layer; a draft is kept", Intent::Back),
     action("filter", &["/"], &[Roster, Help], "filter", "Filter the list", Intent::Filter),
