@@ -1,7 +1,7 @@
 //! What flows upward: facts are whole values keyed by id, the latest wins, so what waits to be
 //! folded is bounded by the number of ids.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -43,6 +43,10 @@ pub enum Fact {
     Mailboxes(Arc<Scan>),
     /// When the asks that stand in our inbox were written.
     AskTimes(Arc<Vec<AskTime>>),
+    /// What was received.
+    Mail(Arc<Mail>),
+    /// The whole text of one received message, by its number in the journal.
+    LetterText(u64, Untrusted),
     /// What we are.
     Standing(Standing),
     /// Whether leads see us in Herdr.
@@ -69,6 +73,8 @@ enum Key {
     Leads,
     Mailboxes,
     AskTimes,
+    Mail,
+    LetterText,
     Standing,
     Registration,
     Sent(Uuid),
@@ -86,6 +92,8 @@ impl Fact {
             Fact::Leads(_) | Fact::LeadsUnreadable(_) => Key::Leads,
             Fact::Mailboxes(_) => Key::Mailboxes,
             Fact::AskTimes(_) => Key::AskTimes,
+            Fact::Mail(_) => Key::Mail,
+            Fact::LetterText(..) => Key::LetterText,
             Fact::Standing(_) => Key::Standing,
             Fact::Registration(_) => Key::Registration,
             Fact::Sent(sent) => Key::Sent(sent.id),
@@ -204,6 +212,10 @@ pub enum Fate {
     Answered,
     /// It went around a change of lease, or is quarantined: it may have been discarded.
     Unknown,
+    /// It was sent again under another id, since its lease ended before the lead took it.
+    Again,
+    /// It could not be put into the lead's inbox after all.
+    Unsent,
 }
 
 impl Fate {
@@ -214,7 +226,28 @@ impl Fate {
             Fate::Taken => "taken",
             Fate::Answered => "answered",
             Fate::Unknown => "unknown, may have been discarded",
+            Fate::Again => "sent again",
+            Fate::Unsent => "not sent",
         }
+    }
+
+    /// Its name in the journal.
+    pub fn name(self) -> &'static str {
+        match self {
+            Fate::Queued => "queued",
+            Fate::Taken => "taken",
+            Fate::Answered => "answered",
+            Fate::Unknown => "unknown",
+            Fate::Again => "again",
+            Fate::Unsent => "unsent",
+        }
+    }
+
+    /// The fate of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Fate::Queued, Fate::Taken, Fate::Answered, Fate::Unknown, Fate::Again, Fate::Unsent]
+            .into_iter()
+            .find(|fate| fate.name() == name)
     }
 
     /// Whether nothing more will become known.
@@ -222,9 +255,55 @@ impl Fate {
         match self {
             Fate::Queued => false,
             Fate::Taken => kind != Kind::ChiefReply,
-            Fate::Answered | Fate::Unknown => true,
+            Fate::Answered | Fate::Unknown | Fate::Again | Fate::Unsent => true,
         }
     }
+}
+
+/// One message that was received, or could not be accepted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Letter {
+    /// Its number in the journal.
+    pub seq: u64,
+    /// When it was received.
+    pub at: Timestamp,
+    /// Its file's id.
+    pub id: Uuid,
+    /// What it is; none for what is no valid message.
+    pub kind: Option<Kind>,
+    /// The lead it came from, where that could be read.
+    pub lead: Option<SessionId>,
+    /// Its ask.
+    pub ask: Option<Uuid>,
+    /// When it was written.
+    pub created_at: Option<Timestamp>,
+    /// How its text begins.
+    pub preview: Untrusted,
+    /// Why it was not accepted; safe to print.
+    pub refused: Option<String>,
+    /// Whether the operator has seen it.
+    pub read: bool,
+}
+
+/// What was received.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Mail {
+    /// The newest ones, the oldest of them first.
+    pub newest: Vec<Letter>,
+    /// How many there are in all.
+    pub total: usize,
+    /// How many were accepted and not seen yet.
+    pub unread: usize,
+    /// The same by lead.
+    pub unread_by_lead: BTreeMap<SessionId, usize>,
+    /// When asks were put, as the journal knows.
+    pub asks: Vec<AskTime>,
+    /// Lines of the journal that could not be read.
+    pub damaged: usize,
+    /// What stays in our inbox, and why; safe to print.
+    pub kept: Vec<String>,
+    /// Why nothing is received now; safe to print.
+    pub stopped: Option<String>,
 }
 
 /// What became of one request to the service.

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::chief::staff::evidence_of;
-use crate::contract::{SessionId, Timestamp, Uuid};
+use crate::contract::{SessionId, Timestamp, Untrusted, Uuid};
 use crate::disk::mailboxes::Scan;
-use crate::fact::{Done, Fact, LeadRead, Now, Outcome, PeersRead, Sent, Standing, Watching};
+use crate::fact::{Done, Fact, LeadRead, Letter, Mail, Now, Outcome, PeersRead, Sent, Standing, Watching};
 use crate::herd::evidence::{Evidence, State, UnreadableRecord};
 use crate::herd::inventory::Inventory;
 use crate::herd::state_block::Observed;
@@ -73,6 +73,9 @@ pub struct Model {
     sent: BTreeMap<Uuid, Sent>,
     asked: HashMap<(SessionId, Uuid), Asked>,
     ask_times: HashMap<(SessionId, Uuid), Timestamp>,
+    mail: Arc<Mail>,
+    /// The message that was read last, whole.
+    read: Option<(u64, Untrusted)>,
     since: HashMap<SessionId, Since>,
     outcomes: VecDeque<Outcome>,
     roster: Arc<Roster>,
@@ -98,6 +101,8 @@ impl Model {
             sent: BTreeMap::new(),
             asked: HashMap::new(),
             ask_times: HashMap::new(),
+            mail: Arc::default(),
+            read: None,
             since: HashMap::new(),
             outcomes: VecDeque::new(),
             roster: Arc::default(),
@@ -162,6 +167,15 @@ impl Model {
             Fact::AskTimes(times) => {
                 self.ask_times = times.iter().map(|time| ((time.lead.clone(), time.ask), time.at)).collect();
                 true
+            }
+            Fact::Mail(mail) => {
+                let changed = self.mail.asks != mail.asks;
+                self.mail = mail;
+                changed
+            }
+            Fact::LetterText(seq, text) => {
+                self.read = Some((seq, text));
+                false
             }
             Fact::Standing(standing) => {
                 self.standing = standing;
@@ -243,12 +257,17 @@ impl Model {
             if let Some(ask) = &lead.pending_ask {
                 let key = (lead.session.clone(), ask.ask);
                 let mut entry = self.asked.get(&key).copied().unwrap_or(Asked { seen: now, at: None });
+                let journalled =
+                    || self.mail.asks.iter().find(|it| it.ask == ask.ask && it.lead == lead.session);
                 // Its record was written when it was put, or later.
                 let recorded = || match self.records.get(&lead.session.hash()) {
                     Some(LeadRead::Valid(record)) => Some(record.updated_at),
                     _ => None,
                 };
-                entry.at = self.ask_times.get(&key).copied().or(entry.at).or_else(recorded);
+                entry.at = (self.ask_times.get(&key).copied())
+                    .or_else(|| journalled().map(|known| known.at))
+                    .or(entry.at)
+                    .or_else(recorded);
                 asked.insert(key, entry);
             }
         }
@@ -269,6 +288,19 @@ impl Model {
     /// Rises with every change of the roster or of when its asks were put.
     pub fn generation(&self) -> u64 {
         self.generation
+    }
+
+    /// What was received.
+    pub fn mail(&self) -> &Mail {
+        &self.mail
+    }
+
+    /// The text of a received message: whole once it was read, else its beginning.
+    pub fn letter_text<'a>(&'a self, letter: &'a Letter) -> &'a Untrusted {
+        match &self.read {
+            Some((seq, text)) if *seq == letter.seq => text,
+            _ => &letter.preview,
+        }
     }
 
     /// Whether both Herdr and the records were looked at.

@@ -1,8 +1,11 @@
 //! Authority: who we are, whether we are Chief, and what we do as one.
 
 pub mod attach;
+pub mod journal;
 pub mod lease;
 pub mod outbox;
+pub mod reception;
+pub mod requeue;
 pub mod service;
 pub mod staff;
 pub mod state_dir;

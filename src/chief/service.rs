@@ -6,24 +6,25 @@
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
+use super::journal::{Event, Journal};
 use super::lease::{self, Lease, LeaseError, Place};
-use super::staff::{Office, Refusal, Reply};
+use super::staff::{Letter, Office, Refusal, Reply};
 use super::state_dir::{Identity, StateDir, StateError};
 use crate::contract::role::Role;
-use crate::contract::{SessionId, Untrusted};
+use crate::contract::{Message, SessionId, Untrusted};
 use crate::disk::lock::LockError;
 use crate::disk::mailboxes;
 use crate::disk::records::{self, Holding};
 use crate::disk::thread::DiskThreadGone;
 use crate::disk::{DiskError, DiskThread};
-use crate::fact::{Done, Fact, FactSender, OtherChief, Outcome, Sent, Standing};
-use crate::herdr::{Client, Registrar};
+use crate::fact::{Done, Fact, FactSender, Mail, OtherChief, Outcome, Sent, Standing};
+use crate::herdr::{Client, Registrar, Snapshot};
 
 /// How often lease and holder are looked at; changes of either are noticed earlier where the
 /// system tells them.
@@ -33,6 +34,10 @@ const LOOK_AT_SENT: Duration = Duration::from_millis(150);
 
 /// How long ending waits for sends under way.
 const FINISH: Duration = Duration::from_secs(1);
+/// How long a lead may take to hand over what it accepted under a lease that ended.
+const HAND_OVER: Duration = Duration::from_millis(1200);
+/// Received messages that the screens are given.
+const NEWEST: usize = 500;
 
 /// What the service is asked to do.
 #[derive(Debug)]
@@ -54,6 +59,15 @@ pub enum Request {
         /// The reply.
         reply: Reply,
     },
+    /// Send a message.
+    Message {
+        /// Comes back in the outcome.
+        ticket: u64,
+        /// The message.
+        letter: Letter,
+    },
+    /// The operator reads what was received under this number of the journal.
+    Read(u64),
     /// Bring the operator to a pane.
     Focus {
         /// Comes back in the outcome.
@@ -87,6 +101,10 @@ pub struct Setup {
     pub facts: FactSender,
     /// Told when the lease on disk may have changed.
     pub lease_changed: Arc<Notify>,
+    /// Told when our inbox or a lead's record may have changed.
+    pub mail_changed: Arc<Notify>,
+    /// Herdr's last snapshot; none while it does not answer.
+    pub snapshots: watch::Receiver<Option<Arc<Snapshot>>>,
 }
 
 /// Runs the service until it is asked to end or every requester is gone.
@@ -97,6 +115,8 @@ pub async fn run(setup: Setup, mut requests: mpsc::Receiver<Request>) {
         sending: JoinSet::new(),
         queues: HashMap::new(),
         looking: false,
+        carry_over: None,
+        mail: None,
     };
     service.start().await;
     let mut look = tokio::time::interval(LOOK);
@@ -104,7 +124,9 @@ pub async fn run(setup: Setup, mut requests: mpsc::Receiver<Request>) {
     let mut look_at_sent = tokio::time::interval(LOOK_AT_SENT);
     look_at_sent.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let lease_changed = Arc::clone(&service.setup.lease_changed);
+    let mail_changed = Arc::clone(&service.setup.mail_changed);
     loop {
+        let carry_over_at = service.carry_over.as_ref().map(|(at, _)| *at);
         tokio::select! {
             request = requests.recv() => match request {
                 None => break,
@@ -121,7 +143,12 @@ pub async fn run(setup: Setup, mut requests: mpsc::Receiver<Request>) {
                     service.sent(&lead, ticket, result);
                 }
             }
-            _ = look.tick() => service.look().await,
+            _ = look.tick() => {
+                service.look().await;
+                service.receive().await;
+            }
+            () = mail_changed.notified() => service.receive().await,
+            () = at(carry_over_at) => service.carry_over().await,
             () = lease_changed.notified() => service.look().await,
             _ = look_at_sent.tick(), if service.looking => service.look_at_sent().await,
         }
@@ -129,16 +156,42 @@ pub async fn run(setup: Setup, mut requests: mpsc::Receiver<Request>) {
     service.shut_down().await;
 }
 
+async fn at(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => tokio::time::sleep_until(moment.into()).await,
+        None => std::future::pending().await,
+    }
+}
+
 type SendResult = (SessionId, u64, Result<Sent, Refusal>);
+
+/// What waits to be sent.
+enum Outgoing {
+    Reply(Reply),
+    Message(Letter),
+}
+
+impl Outgoing {
+    fn lead(&self) -> &SessionId {
+        match self {
+            Outgoing::Reply(reply) => &reply.lead,
+            Outgoing::Message(letter) => &letter.lead,
+        }
+    }
+}
 
 struct Service {
     setup: Setup,
     standing: Standing,
     sending: JoinSet<SendResult>,
     /// By lead: what waits for the send before it. An entry is there while one is under way.
-    queues: HashMap<SessionId, VecDeque<(u64, Reply)>>,
+    queues: HashMap<SessionId, VecDeque<(u64, Outgoing)>>,
     /// Whether anything sent may still be taken.
     looking: bool,
+    /// What may not be delivered yet of earlier leases, and when to see to it.
+    carry_over: Option<(Instant, Vec<Message>)>,
+    /// What was told of our mail last.
+    mail: Option<Arc<Mail>>,
 }
 
 /// Why we did not become Chief.
@@ -165,6 +218,17 @@ enum NotChief {
 
 impl Service {
     async fn start(&mut self) {
+        let state = self.setup.state.clone();
+        let opened = self.on_disk(move |office| {
+            let journal = Journal::open(&state.journal())?;
+            *office.journal() = Some(journal);
+            Ok::<(), DiskError>(())
+        });
+        match opened.await {
+            Ok(Ok(())) => self.tell_mail(Vec::new(), None).await,
+            Ok(Err(error)) => self.tell_mail(Vec::new(), Some(error.to_string())).await,
+            Err(error) => self.tell_mail(Vec::new(), Some(error.to_string())).await,
+        }
         let state = self.setup.state.clone();
         let identity = self.on_disk(move |_| state.identity()).await;
         match identity {
@@ -214,7 +278,27 @@ impl Service {
                 let result = self.leave().await.map(|()| Done::Left).map_err(|error| error.to_string());
                 self.tell(ticket, result);
             }
-            Request::Reply { ticket, reply } => self.queue(ticket, reply),
+            Request::Reply { ticket, reply } => self.queue(ticket, Outgoing::Reply(reply)),
+            Request::Message { ticket, letter } => self.queue(ticket, Outgoing::Message(letter)),
+            Request::Read(seq) => {
+                let read = self.on_disk(move |office| {
+                    let now = office.now().wall;
+                    let mut journal = office.journal();
+                    let Some(journal) = journal.as_mut() else { return Ok(None) };
+                    let text = journal.text(seq)?;
+                    journal.append(&[Event::Read(&[seq])], now)?;
+                    Ok::<_, DiskError>(text)
+                });
+                match read.await {
+                    Ok(Ok(Some(text))) => self.setup.facts.put(Fact::LetterText(seq, text)),
+                    Ok(Ok(None)) | Err(_) => {}
+                    Ok(Err(error)) => tracing::warn!(%error, "reading what was received"),
+                }
+                let (kept, stopped) = (self.mail.as_ref())
+                    .map(|mail| (mail.kept.clone(), mail.stopped.clone()))
+                    .unwrap_or_default();
+                self.tell_mail(kept, stopped).await;
+            }
             Request::Focus { ticket, pane } => {
                 let (herdr, facts) = (self.setup.herdr.clone(), self.setup.facts.clone());
                 tokio::spawn(async move {
@@ -265,8 +349,15 @@ impl Service {
         let state = self.setup.state.clone();
         let sidecar = state.sidecar();
         let place = self.setup.place.clone();
-        let claimed = self.on_disk(move |office| claim(office, &state, sidecar, &place)).await;
-        let standing = claimed??;
+        let claimed = self.on_disk(move |office| {
+            // Before the new descriptor: leads delete what stands under the old one once it is there.
+            let undelivered = office.undelivered();
+            claim(office, &state, sidecar, &place).map(|standing| (standing, undelivered))
+        });
+        let (standing, undelivered) = claimed.await??;
+        if !undelivered.is_empty() {
+            self.carry_over = Some((Instant::now() + HAND_OVER, undelivered));
+        }
         self.stand(standing);
         if let Some(registrar) = &self.setup.registrar {
             registrar.register(self.setup.office.session().clone(), "headman");
@@ -375,29 +466,32 @@ impl Service {
         self.on_disk(other_chief).await.unwrap_or_else(|error| OtherChief::Unverifiable(error.to_string()))
     }
 
-    fn queue(&mut self, ticket: u64, reply: Reply) {
-        match self.queues.get_mut(&reply.lead) {
-            Some(queue) => queue.push_back((ticket, reply)),
+    fn queue(&mut self, ticket: u64, outgoing: Outgoing) {
+        match self.queues.get_mut(outgoing.lead()) {
+            Some(queue) => queue.push_back((ticket, outgoing)),
             None => {
-                self.queues.insert(reply.lead.clone(), VecDeque::new());
-                self.send(ticket, reply);
+                self.queues.insert(outgoing.lead().clone(), VecDeque::new());
+                self.send(ticket, outgoing);
             }
         }
     }
 
-    fn send(&mut self, ticket: u64, reply: Reply) {
+    fn send(&mut self, ticket: u64, outgoing: Outgoing) {
         let herdr = self.setup.herdr.clone();
         let disk = self.setup.disk.clone();
         let office = Arc::clone(&self.setup.office);
         self.sending.spawn(async move {
-            let lead = reply.lead.clone();
+            let lead = outgoing.lead().clone();
             let sent = async {
                 match herdr.snapshot().await {
                     Err(error) => Err(Refusal::Herdr(error)),
-                    Ok(snapshot) => match disk.run(move || office.reply(&snapshot, &reply)).await {
-                        Ok(result) => result,
-                        Err(gone) => Err(gone.into()),
-                    },
+                    Ok(snapshot) => {
+                        let done = disk.run(move || match &outgoing {
+                            Outgoing::Reply(reply) => office.reply(&snapshot, reply),
+                            Outgoing::Message(letter) => office.message(&snapshot, letter),
+                        });
+                        done.await.unwrap_or_else(|gone| Err(gone.into()))
+                    }
                 }
             };
             // What waits behind it must not wait for ever.
@@ -417,10 +511,70 @@ impl Service {
             Err(refusal) => self.tell(ticket, Err(refusal.to_string())),
         }
         match self.queues.get_mut(lead).and_then(VecDeque::pop_front) {
-            Some((ticket, reply)) => self.send(ticket, reply),
+            Some((ticket, outgoing)) => self.send(ticket, outgoing),
             None => {
                 self.queues.remove(lead);
             }
+        }
+    }
+
+    /// Receives what stands in our inbox, and puts the messages of asks there that never came.
+    async fn receive(&mut self) {
+        if !matches!(self.standing, Standing::Chief { .. }) {
+            return;
+        }
+        let snapshot = self.setup.snapshots.borrow().clone();
+        let received = self.on_disk(move |office| {
+            let roster = snapshot.and_then(|snapshot| office.roster(&snapshot).ok());
+            if let Some(roster) = &roster {
+                office.publish_missing_asks(roster, office.now())?;
+            }
+            office.receive(roster.as_ref())
+        });
+        match received.await {
+            Ok(Ok(reception)) => {
+                if reception.more {
+                    self.setup.mail_changed.notify_one();
+                }
+                self.tell_mail(reception.kept, None).await;
+            }
+            Ok(Err(error)) => self.tell_mail(Vec::new(), Some(error.to_string())).await,
+            Err(error) => self.tell_mail(Vec::new(), Some(error.to_string())).await,
+        }
+    }
+
+    /// Tells what was received, if it is another than was told last.
+    async fn tell_mail(&mut self, kept: Vec<String>, stopped: Option<String>) {
+        let mail = self.on_disk(|office| office.journal().as_ref().map(|it| it.index().mail(NEWEST)));
+        let mail = mail.await.ok().flatten().unwrap_or_default();
+        let mail = Arc::new(Mail { kept, stopped, ..mail });
+        if self.mail.as_ref() != Some(&mail) {
+            self.mail = Some(Arc::clone(&mail));
+            self.setup.facts.put(Fact::Mail(mail));
+        }
+    }
+
+    /// Sends again what an earlier lease left undelivered, once it is sure that no lead is still
+    /// handing it over. Without Herdr it waits.
+    async fn carry_over(&mut self) {
+        let Some((_, undelivered)) = self.carry_over.take() else { return };
+        let Some(snapshot) = self.setup.snapshots.borrow().clone() else {
+            self.carry_over = Some((Instant::now() + HAND_OVER, undelivered));
+            return;
+        };
+        let carried = self.on_disk(move |office| {
+            let roster = office.roster(&snapshot).map_err(|error| error.to_string())?;
+            office.carry_over(undelivered.clone(), &roster).map_err(|error| error.to_string())
+        });
+        match carried.await {
+            Ok(Ok(sent)) => {
+                for sent in sent {
+                    self.setup.facts.put(Fact::Sent(sent));
+                }
+                self.looking = true;
+            }
+            Ok(Err(error)) => tracing::warn!(error, "carrying over the queue"),
+            Err(error) => tracing::warn!(%error, "carrying over the queue"),
         }
     }
 

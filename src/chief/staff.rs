@@ -4,9 +4,10 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::attach::{self, AttachError, Draft, FileArgument, Heading, Limits, Rendered};
+use super::journal::{Event, Journal};
 use super::lease::{Lease, Lost};
 use super::outbox::Outbox;
 use crate::contract::{Invalid, Kind, Message, SessionId, Timestamp, Untrusted, Uuid};
@@ -49,6 +50,9 @@ pub enum Refusal {
     /// A reply to this ask is on its way.
     #[error("a reply to this ask is in the lead's inbox already")]
     AlreadyReplied,
+    /// The journal is not open.
+    #[error("the journal is not open: see headman doctor")]
+    NoJournal,
     /// There is nothing to send.
     #[error("there is no text to send")]
     Blank,
@@ -119,6 +123,21 @@ pub struct Reply {
     pub files: Vec<FileArgument>,
 }
 
+/// A message to one instance of a lead, as it was when the text was begun.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Letter {
+    /// The lead.
+    pub lead: SessionId,
+    /// Its instance.
+    pub instance: Uuid,
+    /// Our lease.
+    pub lease: Uuid,
+    /// What to say.
+    pub text: Untrusted,
+    /// What to attach to it, in this order.
+    pub files: Vec<FileArgument>,
+}
+
 /// What the actions work on: shared between the service and its disk thread.
 pub struct Office {
     agent_dir: AgentDir,
@@ -127,6 +146,7 @@ pub struct Office {
     started: Instant,
     lease: Mutex<Option<Lease>>,
     outbox: Mutex<Outbox>,
+    journal: Mutex<Option<Journal>>,
     headers: Mutex<HeaderCache>,
     /// Where directories really are, of those that Herdr names.
     directories: Mutex<HashMap<Untrusted, Untrusted>>,
@@ -144,6 +164,7 @@ impl Office {
             started,
             lease: Mutex::default(),
             outbox: Mutex::default(),
+            journal: Mutex::default(),
             headers: Mutex::new(HeaderCache::new()),
             directories: Mutex::default(),
         }
@@ -178,6 +199,11 @@ impl Office {
     /// What we sent.
     pub fn outbox(&self) -> MutexGuard<'_, Outbox> {
         self.outbox.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The journal, once it was opened.
+    pub fn journal(&self) -> MutexGuard<'_, Option<Journal>> {
+        self.journal.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Finds out the sessions of a snapshot's agents. Blocking.
@@ -271,6 +297,17 @@ impl Office {
         self.send(Kind::ChiefReply, &reply.lead, Some(reply.ask), reply.lease, text)
     }
 
+    /// Sends a message: `staff_message` of `docs/contract.md`. Success means queued, not read.
+    /// Blocking: for the disk thread, with a snapshot taken just before.
+    pub fn message(&self, snapshot: &Snapshot, letter: &Letter) -> Result<Sent, Refusal> {
+        let text = self.render(Kind::ChiefMessage, &letter.lead, &letter.text, &letter.files)?.text;
+        let roster = self.roster(snapshot).map_err(Refusal::Records)?;
+        if target(&roster, &letter.lead)?.instance != letter.instance {
+            return Err(Refusal::AnotherInstance);
+        }
+        self.send(Kind::ChiefMessage, &letter.lead, None, letter.lease, text)
+    }
+
     /// Writes a message whose text is rendered.
     fn send(
         &self,
@@ -300,7 +337,20 @@ impl Office {
             text,
             created_at: self.now().wall,
         };
-        match inbox::publish(self.agent_dir.path(), &self.runtime.inbox(lead_session), &message)? {
+        // Journalled first: whatever happens next, it is known that this was to be sent.
+        let mut journal = self.journal();
+        let journal = journal.as_mut().ok_or(Refusal::NoJournal)?;
+        journal
+            .append(&[Event::Sent(&message)], message.created_at)
+            .map_err(|error| if error.is_full() { Refusal::DiskFull } else { Refusal::Disk(error) })?;
+        let published = inbox::publish(self.agent_dir.path(), &self.runtime.inbox(lead_session), &message);
+        if published.is_err()
+            && let Err(error) =
+                journal.append(&[Event::Fate { id: message.id, fate: Fate::Unsent }], message.created_at)
+        {
+            tracing::warn!(%error, id = %message.id, "journalling what was not sent");
+        }
+        match published? {
             inbox::Published::Unsettled(error) => {
                 tracing::warn!(%error, id = %message.id, "after publishing")
             }
@@ -328,14 +378,28 @@ impl Office {
             // The disk fails: nothing can be told now.
             Some((_, Err(_))) => return Vec::new(),
         };
-        let mono: Duration = self.now().mono;
-        self.outbox().look(&self.runtime, unbroken, mono)
+        let now = self.now();
+        let changed = self.outbox().look(&self.runtime, unbroken, now.mono);
+        let events: Vec<Event<'_>> =
+            changed.iter().map(|sent| Event::Fate { id: sent.id, fate: sent.fate }).collect();
+        if !events.is_empty()
+            && let Some(journal) = self.journal().as_mut()
+            && let Err(error) = journal.append(&events, now.wall)
+        {
+            tracing::warn!(%error, "journalling fates");
+        }
+        changed
     }
 }
 
 /// The bytes our reply of `text` takes of the 8,192.
 pub fn reply_bytes(us: &SessionId, lead: &SessionId, ask: Uuid, text: &str) -> usize {
     record_bytes(us, lead, Kind::ChiefReply, ask, &text.into())
+}
+
+/// The bytes our message of `text` takes of the 8,192.
+pub fn message_bytes(us: &SessionId, lead: &SessionId, text: &str) -> usize {
+    record_bytes(us, lead, Kind::ChiefMessage, Uuid::random(), &text.into())
 }
 
 /// The bytes that a record of ours to `lead` takes with that text. Any `id` has as many characters
@@ -388,7 +452,7 @@ fn target<'a>(roster: &'a Roster, session: &SessionId) -> Result<&'a Lead, Refus
     })
 }
 
-fn path_of(path: &Untrusted) -> PathBuf {
+pub(super) fn path_of(path: &Untrusted) -> PathBuf {
     use std::os::unix::ffi::OsStringExt;
     std::ffi::OsString::from_vec(path.to_str_lossy().into_owned().into_bytes()).into()
 }

@@ -130,6 +130,11 @@ impl StateDir {
         self.socket.join("drafts")
     }
 
+    /// The journal of this socket.
+    pub fn journal(&self) -> PathBuf {
+        self.socket.join("journal")
+    }
+
     /// The text copied last.
     pub fn copied(&self) -> PathBuf {
         self.root.join("copied.txt")

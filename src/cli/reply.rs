@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
 
 use super::failure::{Exit, Failure};
 use super::out::{Out, note};
@@ -36,7 +36,8 @@ const MAX_TEXT_BYTES: usize = 64 * 1024;
 /// How long becoming Chief, or one send, may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// What is said of a reply that was not taken while we were Chief.
-const QUEUED: &str = "not taken, and not valid any more, as the lease is given back. The lead is busy, or has \
+const QUEUED: &str = "not taken, and not valid any more, as the lease is given back; your next console that is Chief \
+     sends it again. The lead is busy, or has \
      seen no Chief listed in Herdr since it started: answer from a console in a Herdr pane, or try a longer \
      --wait";
 /// Queued messages that are named one by one.
@@ -85,7 +86,7 @@ pub fn run(places: &Places, arguments: &Arguments, out: &mut Out) -> Result<Exit
     Ok(match sent.fate {
         _ if interrupted => Exit::Interrupted,
         Fate::Taken | Fate::Answered => Exit::Done,
-        Fate::Queued | Fate::Unknown => Exit::No,
+        Fate::Queued | Fate::Unknown | Fate::Again | Fate::Unsent => Exit::No,
     })
 }
 
@@ -307,6 +308,9 @@ async fn send(
             registrar: None,
             facts,
             lease_changed: Arc::new(Notify::new()),
+            mail_changed: Arc::new(Notify::new()),
+            // Nothing is received here: what leads sent waits for a console.
+            snapshots: watch::channel(None).1,
         },
         queue,
     ));
@@ -426,12 +430,11 @@ impl Signals {
 
 fn tell(sent: &Sent, out: &mut Out) -> Result<(), Failure> {
     if out.is_json() {
-        let fate = if sent.fate == Fate::Unknown { "unknown" } else { sent.fate.as_str() };
         let object = ObjectWriter::new()
             .string("id", &sent.id.to_string().into())
             .string("session", sent.lead.as_untrusted())
             .optional("ask_id", sent.ask.map(|ask| ask.to_string().into()).as_ref())
-            .string("fate", &fate.into())
+            .string("fate", &sent.fate.name().into())
             .finish();
         return out.json(&String::from_utf8_lossy(&object));
     }
@@ -440,6 +443,8 @@ fn tell(sent: &Sent, out: &mut Out) -> Result<(), Failure> {
         Fate::Taken => "the lead has it, and still shows its ask",
         Fate::Queued => QUEUED,
         Fate::Unknown => "ask the lead",
+        Fate::Again => "it was sent again",
+        Fate::Unsent => "it could not be put into the lead's inbox",
     };
     out.text(&format!("{} {}: {meaning}", sent.id, sent.fate.as_str()))
 }

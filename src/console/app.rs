@@ -12,7 +12,7 @@ use super::intent::{Context, Intent};
 use super::keymap::{Keymap, Pressed, Sequence};
 use super::text::{self, Visible};
 use super::theme::{Role, Theme};
-use super::view::{ask, diagnostics, help, peers, roster};
+use super::view::{ask, diagnostics, help, inbox, peers, roster};
 use crate::chief::service::Request;
 use crate::contract::{SessionId, Timestamp, Untrusted, Uuid};
 use crate::fact::{Done, Fact, Fate, Now, Standing};
@@ -89,6 +89,8 @@ pub enum Layer {
     Help(help::State),
     /// The diagnostics.
     Diagnostics(diagnostics::State),
+    /// What leads sent.
+    Inbox(inbox::State),
     /// The peers.
     Peers(peers::State),
 }
@@ -164,6 +166,7 @@ impl App {
             Some(Layer::Ask(state)) => state.context(),
             Some(Layer::Help(state)) => state.context(),
             Some(Layer::Diagnostics(_)) => Context::Diagnostics,
+            Some(Layer::Inbox(_)) => Context::Inbox,
             Some(Layer::Peers(_)) => Context::Peers,
             None => self.roster.context(),
         }
@@ -188,6 +191,7 @@ impl App {
         for layer in &mut self.layers {
             match layer {
                 Layer::Ask(state) => state.follow(&self.model),
+                Layer::Inbox(state) => state.follow(&self.model),
                 Layer::Peers(state) => state.follow(&self.model),
                 Layer::Help(_) | Layer::Diagnostics(_) => {}
             }
@@ -219,7 +223,13 @@ impl App {
                 false
             }
             // It may be gone: what was written is offered again.
-            Some(Fate::Unknown) => false,
+            Some(Fate::Unknown | Fate::Unsent) => false,
+            // What is sent again under a new lease is another message, and that one the journal keeps.
+            Some(Fate::Again) => {
+                drafts.remove(key);
+                effects.push_back(Effect::RemoveDraft(key.clone()));
+                false
+            }
             Some(Fate::Queued) | None => true,
         });
     }
@@ -302,7 +312,7 @@ impl App {
                 state.typed(key);
                 None
             }
-            Some(Layer::Diagnostics(_) | Layer::Peers(_)) => None,
+            Some(Layer::Diagnostics(_) | Layer::Inbox(_) | Layer::Peers(_)) => None,
             None => {
                 self.roster.typed(key, &self.model, now);
                 None
@@ -384,6 +394,13 @@ impl App {
                 Some(Layer::Diagnostics(_)) => drop(self.layers.pop()),
                 _ => self.layers.push(Layer::Diagnostics(diagnostics::State::default())),
             },
+            Intent::Inbox => match self.layers.last() {
+                Some(Layer::Inbox(_)) => drop(self.layers.pop()),
+                _ => {
+                    self.layers.retain(|layer| !matches!(layer, Layer::Inbox(_)));
+                    self.layers.push(Layer::Inbox(inbox::State::open(&self.model)));
+                }
+            },
             Intent::Peers => match self.layers.last() {
                 Some(Layer::Peers(_)) => drop(self.layers.pop()),
                 _ if self.shows_peers() => {}
@@ -392,6 +409,7 @@ impl App {
             Intent::Quit => self.quit(),
             Intent::ToggleChief => self.toggle_chief(),
             Intent::Reply => self.reply(now),
+            Intent::Message => self.message(now),
             Intent::NextAsk => self.next_ask(true, now),
             Intent::PreviousAsk => self.next_ask(false, now),
             Intent::FocusPane => self.focus_pane(now),
@@ -420,6 +438,7 @@ impl App {
                 Some(Layer::Ask(state)) => state.intent(intent),
                 Some(Layer::Help(state)) => state.intent(intent),
                 Some(Layer::Diagnostics(state)) => state.intent(intent),
+                Some(Layer::Inbox(state)) => state.intent(intent, &self.model),
                 Some(Layer::Peers(state)) => state.intent(intent, &self.model),
                 None => self.roster.intent(intent, &self.model, now),
             },
@@ -452,6 +471,7 @@ impl App {
             Some(Layer::Ask(state)) => state.back(),
             Some(Layer::Help(state)) => state.back(),
             Some(Layer::Diagnostics(_)) => false,
+            Some(Layer::Inbox(state)) => state.back(),
             Some(Layer::Peers(state)) => state.back(),
             None => {
                 self.roster.back(&self.model, now);
@@ -504,6 +524,12 @@ impl App {
     }
 
     fn open(&mut self, now: Now) {
+        if let Some(Layer::Inbox(state)) = self.layers.last_mut() {
+            if let Some(seq) = state.read() {
+                self.effects.push_back(Effect::Request(Request::Read(seq)));
+            }
+            return;
+        }
         if let Some(Layer::Peers(state)) = self.layers.last_mut() {
             state.intent(Intent::Open, &self.model);
             return;
@@ -521,6 +547,11 @@ impl App {
         if let Some(Layer::Ask(state)) = self.layers.last_mut() {
             if state.is_pending() {
                 state.compose(&self.model);
+            } else if state.is_message() {
+                let lead = state.lead().clone();
+                if self.model.lead(&lead).is_some_and(crate::herd::Lead::needs_you) {
+                    self.open_ask(&lead, true, now);
+                }
             } else {
                 self.say(format_args!("This ask needs no answer any more."), Role::Notice, now);
             }
@@ -532,6 +563,26 @@ impl App {
         } else {
             self.say(format_args!("This lead asks nothing now."), Role::Notice, now);
         }
+    }
+
+    /// Opens the composer for a message, with its draft.
+    fn message(&mut self, now: Now) {
+        let Some(lead) = self.selected().cloned() else { return };
+        self.keep_draft(now);
+        let Some(mut state) = ask::State::message(&self.model, &lead) else {
+            self.say(format_args!("That lead is not listed now."), Role::Notice, now);
+            return;
+        };
+        let key = state.key();
+        if self.pending.iter().any(|(_, pending)| *pending == Pending::Reply(key.clone())) {
+            self.say(format_args!("A message to this lead is being sent."), Role::Notice, now);
+            return;
+        }
+        if let Some(draft) = self.drafts.get(&key) {
+            state.resume(draft, &self.model);
+        }
+        self.layers.retain(|layer| !matches!(layer, Layer::Ask(_)));
+        self.layers.push(Layer::Ask(Box::new(state)));
     }
 
     /// Opens the ask of `lead` in place of another that is open.
@@ -588,6 +639,11 @@ impl App {
                 let key = state.key();
                 self.keep_draft(now);
                 self.request(Pending::Reply(key), |ticket| Request::Reply { ticket, reply });
+            }
+            ask::Sending::Message(letter) => {
+                let key = state.key();
+                self.keep_draft(now);
+                self.request(Pending::Reply(key), |ticket| Request::Message { ticket, letter });
             }
         }
     }

@@ -29,6 +29,8 @@ pub enum Intent {
     Back,
     /// Write the reply to the selected lead's ask.
     Reply,
+    /// Write a message to the selected lead.
+    Message,
     /// The next ask, oldest first.
     NextAsk,
     /// The ask before.
@@ -43,6 +45,8 @@ pub enum Intent {
     ToggleChief,
     /// Show what was left out, and why.
     Diagnostics,
+    /// Show what leads sent.
+    Inbox,
     /// Show the leads' peers and what is queued between them.
     Peers,
     /// Draw everything anew.
@@ -88,6 +92,8 @@ pub enum Context {
     Help,
     /// The diagnostics.
     Diagnostics,
+    /// What leads sent.
+    Inbox,
     /// The peers.
     Peers,
     /// A question of the console's.
@@ -96,7 +102,7 @@ pub enum Context {
 
 impl Context {
     /// All of them, in the help's order.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Context::Global,
         Context::Roster,
         Context::Detail,
@@ -105,6 +111,7 @@ impl Context {
         Context::Filter,
         Context::Help,
         Context::Diagnostics,
+        Context::Inbox,
         Context::Peers,
         Context::Confirm,
     ];
@@ -120,6 +127,7 @@ impl Context {
             Context::Filter => "Filter",
             Context::Help => "Help",
             Context::Diagnostics => "Diagnostics",
+            Context::Inbox => "Inbox",
             Context::Peers => "Peers",
             Context::Confirm => "Question",
         }
@@ -155,7 +163,7 @@ pub struct Action {
     pub intent: Intent,
 }
 
-use Context::{Ask, Composer, Confirm, Detail, Filter, Global, Help, Peers, Roster};
+use Context::{Ask, Composer, Confirm, Detail, Filter, Global, Help, Inbox, Peers, Roster};
 
 const ANYWHERE: &[Context] = &[Global, Composer, Filter, Confirm];
 const BROWSING: &[Context] = &[Global];
@@ -190,7 +198,15 @@ pub const ACTIONS: &[Action] = &[
     action("next-ask", &["n"], LEADS, "next ask", "Next ask, the oldest first", Intent::NextAsk),
     action("previous-ask", &["N"], LEADS, "", "Previous ask", Intent::PreviousAsk),
     action("reply", &["r"], LEADS, "reply", "Reply to the ask of the selected lead", Intent::Reply),
-    action("open", &["enter"], &[Roster, Detail, Peers], "open", "Open what is selected", Intent::Open),
+    action("message", &["m"], LEADS, "message", "Write a message to the selected lead", Intent::Message),
+    action(
+        "open",
+        &["enter"],
+        &[Roster, Detail, Inbox, Peers],
+        "open",
+        "Open what is selected",
+        Intent::Open,
+    ),
     action("back", &["esc"], ANYWHERE, "back", "Back out of one layer; a draft is kept", Intent::Back),
     action("filter", &["/"], &[Roster, Help], "filter", "Filter the list", Intent::Filter),
     action(
@@ -222,6 +238,7 @@ pub const ACTIONS: &[Action] = &[
     action("previous-pane", &["shift-tab"], BROWSING, "", "Previous pane", Intent::PreviousPane),
     action("chief", &["c"], BROWSING, "chief", "Become the Chief, or leave", Intent::ToggleChief),
     action("diagnostics", &["d"], BROWSING, "", "What was left out, and why", Intent::Diagnostics),
+    action("inbox", &["i"], BROWSING, "inbox", "What leads sent, read and unread", Intent::Inbox),
     action("peers", &["v"], BROWSING, "", "The leads' peers, and what is queued for them", Intent::Peers),
     action("help", &["?"], BROWSING, "help", "What every key does", Intent::Help),
     action("quit", &["q"], BROWSING, "quit", "Quit, at the root", Intent::Quit),

@@ -142,6 +142,7 @@ async fn console(options: Options, keymap: Keymap) -> Result<Ended, RunError> {
         Err(_) => Place::none(),
     };
     let lease_changed = Arc::new(Notify::new());
+    let mail_changed = Arc::new(Notify::new());
     let (snapshots, snapshots_seen) = watch::channel(None);
     let snapshots_told = snapshots_seen.clone();
     let (requests, asked) = mpsc::channel(256);
@@ -160,13 +161,14 @@ async fn console(options: Options, keymap: Keymap) -> Result<Ended, RunError> {
         disk.clone(),
         facts.clone(),
         Arc::clone(&lease_changed),
+        Arc::clone(&mail_changed),
     ));
     tasks.spawn(last_resort(Arc::clone(&office), releaser.clone()));
     if let Some(status) = status {
         tasks.spawn(tell_registration(status, facts.clone()));
     }
     if let Some(registrar) = registrar.clone() {
-        tasks.spawn(tell_registrar(registrar, snapshots_seen));
+        tasks.spawn(tell_registrar(registrar, snapshots_seen.clone()));
     }
     let (peers_shown, shows_peers) = watch::channel(false);
     let on_runtime = office.runtime().clone();
@@ -188,6 +190,8 @@ async fn console(options: Options, keymap: Keymap) -> Result<Ended, RunError> {
             registrar,
             facts,
             lease_changed,
+            mail_changed,
+            snapshots: snapshots_seen.clone(),
         },
         asked,
     ));

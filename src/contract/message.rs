@@ -36,9 +36,14 @@ impl Kind {
     }
 
     fn parse(text: &Untrusted) -> Option<Self> {
+        Self::from_name(std::str::from_utf8(text.as_wtf8()).ok()?)
+    }
+
+    /// The kind of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
         [Kind::ChiefMessage, Kind::ChiefReply, Kind::LeadMessage, Kind::LeadAsk, Kind::PeerMessage]
             .into_iter()
-            .find(|kind| *text == kind.as_str())
+            .find(|kind| name == kind.as_str())
     }
 
     /// Whether a message of this kind belongs to an ask.

@@ -88,7 +88,7 @@ pub fn read_header(path: &Path) -> Result<Header, HeaderError> {
 
 /// What tells whether a file changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stamp {
+pub(super) struct Stamp {
     device: u64,
     inode: u64,
     size: u64,
@@ -145,7 +145,7 @@ fn nanoseconds(seconds: impl Into<i128>, nanoseconds: impl Into<i128>) -> i128 {
 }
 
 /// The kind is looked at before opening, since opening alone can move a device, and again after.
-fn open(path: &Path) -> Result<(File, Stamp), HeaderError> {
+pub(super) fn open(path: &Path) -> Result<(File, Stamp), HeaderError> {
     Stamp::of_path(path)?;
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
     let file = rustix::fs::open(path, flags, Mode::empty()).map_err(HeaderError::of)?;

@@ -86,6 +86,7 @@ impl Poll {
             Ok(snapshot) => Arc::new(snapshot),
             Err(error) => {
                 self.last = None;
+                snapshots.send_replace(None);
                 self.facts.put(Fact::HerdrDown { reason: error.to_string() });
                 return Err(error);
             }

@@ -21,8 +21,14 @@ const POLL: Duration = Duration::from_secs(1);
 const SAFETY: Duration = Duration::from_secs(30);
 
 /// Emits the records of `office` until the task is dropped. `lease_changed` is told when lock or
-/// descriptor of the Chief may have changed.
-pub async fn run(office: Arc<Office>, disk: DiskThread, facts: FactSender, lease_changed: Arc<Notify>) {
+/// descriptor of the Chief may have changed, `mail_changed` when our inbox or a record may have.
+pub async fn run(
+    office: Arc<Office>,
+    disk: DiskThread,
+    facts: FactSender,
+    lease_changed: Arc<Notify>,
+    mail_changed: Arc<Notify>,
+) {
     let (mut watch, told) = Watch::new(office.runtime(), &office.runtime().inbox(office.session()));
     let mut watching = state(told);
     facts.put(Fact::Watching(watching.clone()));
@@ -42,6 +48,9 @@ pub async fn run(office: Arc<Office>, disk: DiskThread, facts: FactSender, lease
         };
         if dirty.lease {
             lease_changed.notify_one();
+        }
+        if dirty.inbox || dirty.all_leads || !dirty.leads.is_empty() {
+            mail_changed.notify_one();
         }
         let office = Arc::clone(&office);
         let facts = facts.clone();

@@ -14,8 +14,7 @@ use headman::contract::{Kind, LeadRecord, Message, PendingAsk, SessionId, Timest
 use headman::disk::records::{self, Holding};
 use headman::disk::{AgentDir, DiskThread, Runtime};
 use headman::fact::{self, Done, Fact, FactReceiver, Fate, OtherChief, Standing};
-use headman::herdr::client::AgentReport;
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
 use crate::support::{DEADLINE, Herdr, Program, until};
@@ -23,14 +22,15 @@ use crate::support::{DEADLINE, Herdr, Program, until};
 /// A Herdr and an agent directory, with one lead in it.
 pub(crate) struct World {
     pub(crate) herdr: Herdr,
-    dir: tempfile::TempDir,
+    pub(crate) dir: tempfile::TempDir,
     pub(crate) lead: Lead,
 }
 
 pub(crate) struct Lead {
     pub(crate) session: SessionId,
-    record: LeadRecord,
+    pub(crate) record: LeadRecord,
     pane: String,
+    pub(crate) session_file: PathBuf,
     _program: Program,
 }
 
@@ -42,6 +42,9 @@ impl World {
         let program = Program::hinted();
         herdr.server.attach(&created.pane, program.pid(), true);
         let session = SessionId::new("lead-session-1").unwrap();
+        let session_file = dir.path().join("session.jsonl");
+        let header = r#"{"type":"session","version":3,"id":"lead-session-1","timestamp":"2026-11-30T08:00:00.000Z","cwd":"/"}"#;
+        std::fs::write(&session_file, format!("{header}\n")).unwrap();
         let record = LeadRecord {
             instance: Uuid::random(),
             session: session.clone(),
@@ -52,7 +55,7 @@ impl World {
             }),
             updated_at: Timestamp::from_millis(1),
         };
-        let lead = Lead { session, record, pane: created.pane, _program: program };
+        let lead = Lead { session, record, pane: created.pane, session_file, _program: program };
         let world = Self { herdr, dir, lead };
         world.report().await;
         let runtime = world.runtime();
@@ -62,19 +65,17 @@ impl World {
     }
 
     /// The lead reports itself as its Pi does, until Herdr lists it.
-    async fn report(&self) {
+    pub(crate) async fn report(&self) {
         let client = self.herdr.client();
-        let session = self.lead.session.as_untrusted().to_str_lossy().into_owned();
-        let report = |seq| AgentReport {
-            pane: &self.lead.pane,
-            source: "herdr:pi",
-            agent: "pi",
-            session: Some(&session),
-            state: headman::herdr::Status::Idle,
-            seq,
+        let path = self.lead.session_file.to_str().unwrap();
+        let report = |method: &'static str, seq: u64| {
+            let params = serde_json::json!({"pane_id": self.lead.pane, "source": "herdr:pi", "agent": "pi",
+                "agent_session_path": path, "state": "idle", "seq": seq});
+            let client = client.clone();
+            async move { client.request(method, params).await.unwrap() }
         };
-        client.report_agent_session(report(1)).await.unwrap();
-        client.report_agent(report(2)).await.unwrap();
+        report("pane.report_agent_session", 1).await;
+        report("pane.report_agent", 2).await;
         until("the lead is listed", || async { client.snapshot().await.unwrap().agents.len() == 1 }).await;
     }
 
@@ -82,11 +83,11 @@ impl World {
         AgentDir::resolve(Some(self.dir.path().join("agent").as_os_str()), Path::new("/"))
     }
 
-    fn runtime(&self) -> Runtime {
+    pub(crate) fn runtime(&self) -> Runtime {
         self.agent_dir().runtime(self.herdr.socket.as_os_str())
     }
 
-    fn write(&self, record: &LeadRecord) {
+    pub(crate) fn write(&self, record: &LeadRecord) {
         records::write_lead(&self.runtime(), record).unwrap();
     }
 
@@ -108,6 +109,15 @@ impl World {
         let office = Arc::new(Office::new(self.agent_dir(), self.runtime(), session, Instant::now()));
         let (facts, received) = fact::channel();
         let (requests, asked) = mpsc::channel(64);
+        let mail_changed = Arc::new(Notify::new());
+        let (snapshots, seen) = watch::channel(None);
+        let client = self.herdr.client();
+        let looking = tokio::spawn(async move {
+            while !snapshots.is_closed() {
+                snapshots.send_replace(client.snapshot().await.ok().map(Arc::new));
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        });
         let setup = Setup {
             office: Arc::clone(&office),
             disk: DiskThread::spawn().unwrap(),
@@ -117,9 +127,11 @@ impl World {
             registrar: None,
             facts,
             lease_changed: Arc::new(Notify::new()),
+            mail_changed: Arc::clone(&mail_changed),
+            snapshots: seen,
         };
         let task = tokio::spawn(service::run(setup, asked));
-        Service { office, received, requests, task, seen: Vec::new(), ticket: 0 }
+        Service { office, received, requests, task, looking, seen: Vec::new(), ticket: 0 }
     }
 
     pub(crate) fn reply(&self, lease: Uuid) -> Reply {
@@ -150,15 +162,16 @@ impl World {
 pub(crate) struct Service {
     pub(crate) office: Arc<Office>,
     received: FactReceiver,
-    requests: mpsc::Sender<Request>,
-    task: JoinHandle<()>,
+    pub(crate) requests: mpsc::Sender<Request>,
+    pub(crate) task: JoinHandle<()>,
+    looking: JoinHandle<()>,
     seen: Vec<Fact>,
     ticket: u64,
 }
 
 impl Service {
     /// Waits for a fact that `wanted` turns into something.
-    async fn wait<T>(&mut self, what: &str, wanted: impl Fn(&Fact) -> Option<T>) -> T {
+    pub(crate) async fn wait<T>(&mut self, what: &str, wanted: impl Fn(&Fact) -> Option<T>) -> T {
         let end = Instant::now() + DEADLINE;
         loop {
             if let Some(at) = self.seen.iter().position(|fact| wanted(fact).is_some()) {
@@ -201,7 +214,7 @@ impl Service {
         self.ask(|ticket| Request::Reply { ticket, reply }).await
     }
 
-    async fn fate(&mut self, id: Uuid, wanted: Fate) {
+    pub(crate) async fn fate(&mut self, id: Uuid, wanted: Fate) {
         self.wait(wanted.as_str(), move |fact| match fact {
             Fact::Sent(sent) if sent.id == id && sent.fate == wanted => Some(()),
             _ => None,
@@ -214,6 +227,7 @@ impl Service {
         self.requests.send(Request::Shutdown(done)).await.unwrap();
         ended.await.unwrap();
         self.task.await.unwrap();
+        self.looking.abort();
     }
 }
 

@@ -31,6 +31,7 @@ mod managed_screens;
 mod peers;
 mod pi_header;
 mod pty;
+mod reception;
 mod screens;
 mod sources;
 mod state_block;

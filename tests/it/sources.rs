@@ -32,8 +32,13 @@ impl Source {
         let (facts, received) = fact::channel();
         let lease_changed = Arc::new(Notify::new());
         let disk = DiskThread::spawn().unwrap();
-        let task =
-            tokio::spawn(source::records::run(Arc::clone(&office), disk, facts, Arc::clone(&lease_changed)));
+        let task = tokio::spawn(source::records::run(
+            Arc::clone(&office),
+            disk,
+            facts,
+            Arc::clone(&lease_changed),
+            Arc::default(),
+        ));
         Self { office, received, lease_changed, task, leads: Default::default(), other: Vec::new() }
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 
-use super::{ask, detail, diagnostics, help, peers, roster};
+use super::{ask, detail, diagnostics, help, inbox, peers, roster};
 use crate::console::age::Ages;
 use crate::console::app::{App, Confirm, Layer};
 use crate::console::intent::Intent;
@@ -130,6 +130,10 @@ fn header(app: &App, now: Now, line: Rect, pen: &mut Pen<'_>, ages: &mut Ages) {
         let age = app.model.ask_age(oldest, now).map(|age| ages.show(age)).unwrap_or_default();
         let asks = if asking.len() == 1 { "ask" } else { "asks" };
         parts.push((text::line(format_args!("{} {asks} (oldest {age})", asking.len())), Role::NeedsYou));
+    }
+    let unread = app.model.mail().unread;
+    if unread > 0 {
+        parts.push((text::line(format_args!("{unread} unread")), Role::Notice));
     }
     // What matters least goes first when the line is too short; the asks stay longest.
     let mut order = vec![1, 0, 4];
@@ -258,6 +262,7 @@ fn views(app: &App, now: Now, body: Rect, pen: &mut Pen<'_>, ages: &mut Ages) ->
         }
         Some(Layer::Help(state)) => help::draw(state, &app.settings.keymap, body, pen),
         Some(Layer::Diagnostics(state)) => diagnostics::draw(state, app, now, body, pen),
+        Some(Layer::Inbox(state)) => inbox::draw::draw(state, &app.model, now, body, pen, ages),
         Some(Layer::Peers(state)) => peers::draw::draw(state, &app.model, now, body, pen, ages),
         None => home(app, now, body, &reply_key, pen, ages),
     }
@@ -368,9 +373,9 @@ fn footer(app: &App, line: Rect, pen: &mut Pen<'_>) {
                 format!("Leave Chief mode? {asks} stay pending. {keys}")
             }
             Confirm::Leave => {
-                format!("Leave Chief mode? {asks}, {queued}: leads discard what is queued. {keys}")
+                format!("Leave Chief mode? {asks}, {queued}: sent again once you are Chief again. {keys}")
             }
-            Confirm::Quit => format!("Quit? {queued}: the next lease, yours or another's, voids it. {keys}"),
+            Confirm::Quit => format!("Quit? {queued}: sent again once you are Chief again. {keys}"),
         };
         pen.put(line.x + 1, line.y, line.right(), &text::line(&question), Role::Alarm);
         return;

@@ -5,6 +5,7 @@ pub mod detail;
 pub mod diagnostics;
 pub mod frame;
 pub mod help;
+pub mod inbox;
 pub mod list;
 pub mod peers;
 pub mod roster;

@@ -73,6 +73,16 @@ fn question(
         Some(lead) => lines.push(detail::state_line(lead, model, now, pen, ages)),
         None => lines.push(Line::plain(text::line("This lead is not listed now."), Role::Warning)),
     }
+    if state.is_message() {
+        let earlier = model.sent_to(&state.lead);
+        lines.push(Line::Rule(text::line("from you"), Role::Heading));
+        if earlier.is_empty() {
+            lines.push(Line::plain(text::line("Nothing yet."), Role::Muted));
+        }
+        lines.extend(earlier.into_iter().take(50).map(|sent| detail::sent_line(sent, room, now, ages)));
+        draw_lines(&lines, &state.scroll, inside, pen);
+        return;
+    }
     let age = lead.filter(|_| state.pending).and_then(|lead| model.ask_age(lead, now));
     let (word, role) = match age {
         Some(age) => (text::line(format_args!("asks, {} ago", ages.show(age))), Role::NeedsYou),
@@ -80,8 +90,9 @@ fn question(
         None => (text::line("no longer asks this"), Role::Warning),
     };
     lines.push(Line::Rule(word, role));
-    lines.extend(text::wrap(&state.ask.question, room).into_iter().map(|line| Line::plain(line, Role::Text)));
-    if let Some(attached) = attached(&state.ask) {
+    let Some(ask) = &state.ask else { return };
+    lines.extend(text::wrap(&ask.question, room).into_iter().map(|line| Line::plain(line, Role::Text)));
+    if let Some(attached) = attached(ask) {
         lines.push(Line::Rule(text::line("attached"), Role::Heading));
         lines.extend(text::wrap(&attached, room).into_iter().map(|line| Line::plain(line, Role::Muted)));
     }
@@ -119,7 +130,8 @@ fn attached(ask: &PendingAsk) -> Option<String> {
 /// The text being written, with the bytes it takes and why it can't be sent.
 fn composer(state: &State, area: Rect, pen: &mut Pen<'_>) -> Option<(u16, u16)> {
     let bytes = state.composer.bytes();
-    let title = text::line(format_args!("Reply {bytes} / {} bytes", message::MAX_BYTES));
+    let what = if state.is_message() { "Message" } else { "Reply" };
+    let title = text::line(format_args!("{what} {bytes} / {} bytes", message::MAX_BYTES));
     let inside = pen.pane(area, &title, true);
     if bytes > message::MAX_BYTES {
         let over = text::line(format_args!(" {} too many ", bytes - message::MAX_BYTES));
@@ -130,7 +142,7 @@ fn composer(state: &State, area: Rect, pen: &mut Pen<'_>) -> Option<(u16, u16)> 
         Some((text::line("Sending \u{2026}"), Role::Notice))
     } else if let Some(problem) = &state.problem {
         Some((text::line(problem), Role::Alarm))
-    } else if !state.pending {
+    } else if !state.pending && !state.is_message() {
         Some((text::line("The lead does not ask this any more: the draft is kept."), Role::Warning))
     } else {
         state.note.map(|note| (text::line(note), Role::Notice))
@@ -171,7 +183,8 @@ fn outcome(
         pen.put(inside.x + 1, inside.y, inside.right(), &begin, Role::Muted);
         return;
     };
-    let inside = pen.pane(area, &text::line("Your reply"), false);
+    let what = if state.is_message() { "Your message" } else { "Your reply" };
+    let inside = pen.pane(area, &text::line(what), false);
     let room = usize::from(inside.width).saturating_sub(2);
     let mut lines = vec![fate_line(sent, pen)];
     let waits = now.wall.as_millis().saturating_sub(sent.at.as_millis()) > PATIENCE;
@@ -198,7 +211,8 @@ fn outcome(
 
 /// `queued → taken → answered`, as far as it has come.
 fn fate_line(sent: &Sent, pen: &Pen<'_>) -> Line {
-    let steps = [Fate::Queued, Fate::Taken, Fate::Answered];
+    let all = [Fate::Queued, Fate::Taken, Fate::Answered];
+    let steps = if sent.ask.is_some() { &all[..] } else { &all[..2] };
     let Some(reached) = steps.iter().position(|fate| *fate == sent.fate) else {
         return Line::plain(
             text::line(format_args!("{}: write it again if it still matters", sent.fate.as_str())),

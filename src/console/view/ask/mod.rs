@@ -1,4 +1,5 @@
-//! One ask: the question whole, what became of it, and the reply being written.
+//! Writing to one lead: the reply to its ask, with the question whole, or a message; and what became
+//! of it.
 
 pub mod draw;
 
@@ -7,7 +8,7 @@ use std::time::Duration;
 use crossterm::event::KeyEvent;
 
 use super::list::Scroll;
-use crate::chief::staff::{self, Reply};
+use crate::chief::staff::{self, Letter, Reply};
 use crate::console::composer::Composer;
 use crate::console::drafts::{Draft, DraftKey};
 use crate::console::intent::{Context, Intent};
@@ -25,14 +26,17 @@ pub enum Sending {
     Underway,
     /// To be handed to the service.
     Reply(Reply),
+    /// To be handed to the service.
+    Message(Letter),
 }
 
-/// What the operator sees of one ask.
+/// What the operator sees of one ask, or of one message being written.
 pub struct State {
     us: SessionId,
     lead: SessionId,
     instance: Uuid,
-    ask: PendingAsk,
+    /// None: it is a message.
+    ask: Option<PendingAsk>,
     name: Visible,
     /// The lease the text is written under.
     lease: Option<Uuid>,
@@ -65,7 +69,7 @@ impl State {
             us,
             lead: session,
             instance: lead.instance,
-            ask,
+            ask: Some(ask),
             name,
             lease: model.standing().lease(),
             composer,
@@ -79,6 +83,42 @@ impl State {
         })
     }
 
+    /// A message to `lead`, to be written.
+    pub fn message(model: &Model, lead: &SessionId) -> Option<Self> {
+        let at = model.roster().leads.iter().position(|known| known.session == *lead)?;
+        let lead = &model.roster().leads[at];
+        let (us, session) = (model.session().clone(), lead.session.clone());
+        let composer = {
+            let (us, session) = (us.clone(), session.clone());
+            Composer::new(move |text| staff::message_bytes(&us, &session, text))
+        };
+        Some(Self {
+            us,
+            lead: session,
+            instance: lead.instance,
+            ask: None,
+            name: text::line(&order::shown_names(&model.roster().leads)[at]),
+            lease: model.standing().lease(),
+            composer,
+            composing: true,
+            underway: false,
+            sent: None,
+            pending: false,
+            problem: None,
+            note: None,
+            scroll: Scroll::default(),
+        })
+    }
+
+    /// Whether it is a message, not a reply.
+    pub fn is_message(&self) -> bool {
+        self.ask.is_none()
+    }
+
+    fn ask_id(&self) -> Option<Uuid> {
+        self.ask.as_ref().map(|ask| ask.ask)
+    }
+
     /// Where keys go.
     pub fn context(&self) -> Context {
         if self.composing { Context::Composer } else { Context::Ask }
@@ -89,14 +129,14 @@ impl State {
         &self.lead
     }
 
-    /// The bare question.
-    pub fn question(&self) -> &Untrusted {
-        &self.ask.question
+    /// The bare question, if it is an ask.
+    pub fn question(&self) -> Option<&Untrusted> {
+        self.ask.as_ref().map(|ask| &ask.question)
     }
 
     /// Its draft's key.
     pub fn key(&self) -> DraftKey {
-        DraftKey { session: self.lead.clone(), ask: Some(self.ask.ask) }
+        DraftKey { session: self.lead.clone(), ask: self.ask_id() }
     }
 
     /// Whether the composer is open.
@@ -129,7 +169,7 @@ impl State {
     /// Opens the composer, bound to lead, ask and lease as they are now.
     pub fn compose(&mut self, model: &Model) {
         if let Some(lead) = model.lead(&self.lead)
-            && lead.pending_ask.as_ref().map(|ask| ask.ask) == Some(self.ask.ask)
+            && (self.is_message() || lead.pending_ask.as_ref().map(|ask| ask.ask) == self.ask_id())
         {
             self.instance = lead.instance;
         }
@@ -145,7 +185,7 @@ impl State {
             self.sent = None;
         }
         let ask = model.lead(&self.lead).and_then(|lead| lead.pending_ask.as_ref());
-        self.pending = ask.map(|ask| ask.ask) == Some(self.ask.ask);
+        self.pending = ask.is_some() && ask.map(|ask| ask.ask) == self.ask_id();
     }
 
     /// The draft as it is now.
@@ -155,7 +195,7 @@ impl State {
         }
         Some(Draft {
             session: self.lead.clone(),
-            ask: Some(self.ask.ask),
+            ask: self.ask_id(),
             instance: Some(self.instance),
             lease: self.lease,
             text: self.composer.text(),
@@ -214,15 +254,15 @@ impl State {
             Ok(lease) => {
                 self.problem = None;
                 self.underway = true;
-                Sending::Reply(Reply {
-                    lead: self.lead.clone(),
-                    instance: self.instance,
-                    ask: self.ask.ask,
-                    question: self.ask.question.clone(),
-                    lease,
-                    text: Untrusted::from(self.composer.text()),
-                    files: Vec::new(),
-                })
+                let (lead, instance) = (self.lead.clone(), self.instance);
+                let text = Untrusted::from(self.composer.text());
+                let files = Vec::new();
+                match self.ask.clone() {
+                    Some(PendingAsk { ask, question, .. }) => {
+                        Sending::Reply(Reply { lead, instance, ask, question, lease, text, files })
+                    }
+                    None => Sending::Message(Letter { lead, instance, lease, text, files }),
+                }
             }
             Err(why) => {
                 self.problem = Some(why);
@@ -237,7 +277,10 @@ impl State {
         if Untrusted::from(text.as_str()).is_blank() {
             return Err("There is no text to send.".to_owned());
         }
-        let bytes = staff::reply_bytes(&self.us, &self.lead, self.ask.ask, &text);
+        let bytes = match self.ask_id() {
+            Some(ask) => staff::reply_bytes(&self.us, &self.lead, ask, &text),
+            None => staff::message_bytes(&self.us, &self.lead, &text),
+        };
         let limit = crate::contract::message::MAX_BYTES;
         if bytes > limit {
             return Err(format!(
@@ -257,7 +300,7 @@ impl State {
                     .to_owned(),
             );
         }
-        if !self.pending {
+        if !self.pending && !self.is_message() {
             return Err("The lead does not ask this any more: the draft is kept.".to_owned());
         }
         Ok(lease)

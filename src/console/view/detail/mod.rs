@@ -267,7 +267,8 @@ pub fn fate_role(fate: Fate) -> Role {
         Fate::Queued => Role::Notice,
         Fate::Taken => Role::Good,
         Fate::Answered => Role::Good,
-        Fate::Unknown => Role::Warning,
+        Fate::Unknown | Fate::Unsent => Role::Warning,
+        Fate::Again => Role::Muted,
     }
 }
 

@@ -1,0 +1,242 @@
+//! Reception: our inbox into the journal, durably, and only then out of the inbox. Nothing anyone
+//! sent is ever lost: what the contract would have deleted unread is journalled first, with why.
+
+use super::journal::Event;
+use super::staff::Office;
+use crate::contract::record::Invalid;
+use crate::contract::{Kind, Message, Rule, Uuid, message};
+use crate::disk::inbox::{self, InboxError};
+use crate::disk::layout::InboxDir;
+use crate::disk::{DiskError, Unreadable, durable};
+use crate::fact::Now;
+use crate::herd::{Lead, Roster};
+
+/// Messages journalled with one fsync.
+const BATCH: usize = 64;
+
+/// Why reception stopped. What stands in the inbox stays there.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ReceptionError {
+    /// The journal can't be written.
+    #[error("the journal can't be written, what leads sent stays in the inbox: {0}")]
+    Journal(DiskError),
+    /// The inbox can't be listed.
+    #[error("our inbox can't be used: {0}")]
+    Inbox(Unreadable),
+    /// The lease can't be checked.
+    #[error(transparent)]
+    Lease(#[from] DiskError),
+}
+
+/// What one look at the inbox did.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Reception {
+    /// Journalled and removed.
+    pub accepted: usize,
+    /// Journalled, marked as refused, and removed.
+    pub refused: usize,
+    /// There before: removed again.
+    pub again: usize,
+    /// Left where they are; safe to print why.
+    pub kept: Vec<String>,
+    /// Whether more waits.
+    pub more: bool,
+}
+
+enum Judged {
+    Accept(Box<Message>),
+    Refuse(Option<Box<Message>>, String),
+    Again,
+    Keep(String),
+}
+
+impl Office {
+    /// Receives what stands in our inbox, one batch. Without a roster that is fresh nothing that
+    /// has to be verified is judged. Blocking: for the disk thread.
+    pub fn receive(&self, roster: Option<&Roster>) -> Result<Reception, ReceptionError> {
+        let lease = self.lease();
+        let Some(lease) = lease.as_ref() else { return Ok(Reception::default()) };
+        if lease.check()?.is_err() {
+            return Ok(Reception::default());
+        }
+        let mut journal = self.journal();
+        let Some(journal) = journal.as_mut() else { return Ok(Reception::default()) };
+        let inbox = self.runtime().inbox(self.session());
+        let mut reception = Reception::default();
+        let mut journalled: Vec<(Uuid, Vec<u8>, Judged)> = Vec::new();
+        let mut settled: Vec<Uuid> = Vec::new();
+        let mut names: Vec<Uuid> = (durable::list(inbox.path()).map_err(ReceptionError::Inbox)?.iter())
+            .filter_map(|name| InboxDir::message_id(name))
+            .collect();
+        names.sort();
+        for name in names {
+            if journalled.len() == BATCH {
+                reception.more = true;
+                break;
+            }
+            let (bytes, judged) = match durable::read_private(&inbox.message(name), message::MAX_BYTES) {
+                Ok(bytes) => {
+                    let judged = self.judge(name, &bytes, lease.id(), journal.index(), roster, &inbox);
+                    (bytes, judged)
+                }
+                Err(Unreadable::Missing) => continue,
+                Err(error) => (Vec::new(), Judged::Keep(error.to_string())),
+            };
+            match judged {
+                Judged::Keep(why) => reception.kept.push(format!("message {name}: {why}")),
+                Judged::Again => {
+                    reception.again += 1;
+                    settled.push(name);
+                }
+                judged => journalled.push((name, bytes, judged)),
+            }
+        }
+        // By the time they were written, as a person would read them.
+        journalled.sort_by_key(|(name, _, judged)| (message_of(judged).map(|it| it.created_at), *name));
+        let events: Vec<Event<'_>> = (journalled.iter())
+            .map(|(name, bytes, judged)| Event::Received {
+                id: *name,
+                bytes,
+                message: message_of(judged),
+                refused: match judged {
+                    Judged::Refuse(_, why) => Some(why),
+                    _ => None,
+                },
+            })
+            .collect();
+        if !events.is_empty() {
+            journal.append(&events, self.now().wall).map_err(ReceptionError::Journal)?;
+        }
+        for (name, _, judged) in &journalled {
+            match judged {
+                Judged::Accept(_) => reception.accepted += 1,
+                _ => reception.refused += 1,
+            }
+            settled.push(*name);
+        }
+        for name in settled {
+            if let Err(error) = inbox::remove(&inbox, name) {
+                // It stands there still, and is known: the next look removes it.
+                tracing::warn!(%error, id = %name, "removing a received message");
+                reception.kept.push(format!("message {name} is received, but not removed: {error}"));
+            }
+        }
+        Ok(reception)
+    }
+
+    fn judge(
+        &self,
+        name: Uuid,
+        bytes: &[u8],
+        lease: Uuid,
+        index: &super::journal::Index,
+        roster: Option<&Roster>,
+        inbox: &InboxDir,
+    ) -> Judged {
+        let message = match Message::parse(bytes) {
+            Ok(message) => Box::new(message),
+            Err(error) if error.is_of_another_release() => return Judged::Keep(error.to_string()),
+            Err(Invalid { rule: Rule::ReserializedTooLarge, message }) => return Judged::Keep(message),
+            Err(error) => {
+                return if index.has_file(name) {
+                    Judged::Again
+                } else {
+                    Judged::Refuse(None, error.to_string())
+                };
+            }
+        };
+        if index.has(&message) || index.has_file(name) {
+            return Judged::Again;
+        }
+        if inbox::is_quarantined(inbox, name) {
+            return Judged::Keep("it is quarantined".to_owned());
+        }
+        let refuse = |why: &str| Judged::Refuse(Some(message.clone()), why.to_owned());
+        if message.to != *self.session() {
+            return refuse("it is addressed to another session");
+        }
+        if !matches!(message.kind, Kind::LeadMessage | Kind::LeadAsk) || message.from != message.lead {
+            return refuse("it is not from a lead");
+        }
+        if message.lease != lease {
+            return refuse("it was written under an earlier lease");
+        }
+        let Some(roster) = roster else {
+            return Judged::Keep("Herdr does not answer, so the lead can't be verified".to_owned());
+        };
+        let Some(lead) = roster.lead(&message.lead) else {
+            let unreadable = roster.left_out.iter().any(|left| {
+                matches!(left.reason, crate::herd::Reason::UnreadableRecord(_))
+                    && left.subject.session().is_none_or(|it| it == message.lead.as_untrusted())
+            });
+            return if unreadable {
+                Judged::Keep("the lead's record can't be read".to_owned())
+            } else {
+                refuse("it is from a lead that Herdr did not show then")
+            };
+        };
+        match (message.kind, &lead.pending_ask) {
+            (Kind::LeadAsk, Some(pending)) if Some(pending.ask) == message.ask => {}
+            (Kind::LeadAsk, _) => return refuse("the ask was not pending any more"),
+            _ => {}
+        }
+        Judged::Accept(message)
+    }
+
+    /// Puts the messages of pending asks that never came into our own inbox, as the contract has
+    /// it, and remembers when each ask was first seen. Blocking.
+    pub fn publish_missing_asks(&self, roster: &Roster, now: Now) -> Result<usize, ReceptionError> {
+        let lease = self.lease();
+        let Some(lease) = lease.as_ref() else { return Ok(0) };
+        if lease.check()?.is_err() {
+            return Ok(0);
+        }
+        let mut journal = self.journal();
+        let Some(journal) = journal.as_mut() else { return Ok(0) };
+        let missing: Vec<(&Lead, Uuid)> = (roster.leads.iter())
+            .filter_map(|lead| Some((lead, lead.pending_ask.as_ref()?.ask)))
+            .filter(|(lead, ask)| !journal.index().has_ask(&lead.session, *ask))
+            .collect();
+        let unseen: Vec<Event<'_>> = (missing.iter())
+            .filter(|(lead, ask)| journal.index().asked_at(&lead.session, *ask).is_none())
+            .map(|(lead, ask)| Event::AskSeen { lead: &lead.session, ask: *ask })
+            .collect();
+        if !unseen.is_empty() {
+            journal.append(&unseen, now.wall).map_err(ReceptionError::Journal)?;
+        }
+        let inbox = self.runtime().inbox(self.session());
+        let mut published = 0;
+        for (lead, ask) in missing {
+            let Some(pending) = &lead.pending_ask else { continue };
+            let id = Uuid::of_ask(&lead.session, ask, lease.id());
+            if matches!(durable::kind(&inbox.message(id)), Ok(Some(_))) {
+                continue;
+            }
+            let message = Message {
+                id,
+                lease: lease.id(),
+                kind: Kind::LeadAsk,
+                from: lead.session.clone(),
+                to: self.session().clone(),
+                lead: lead.session.clone(),
+                ask: Some(ask),
+                text: pending.text.clone(),
+                created_at: journal.index().asked_at(&lead.session, ask).unwrap_or(now.wall),
+            };
+            match inbox::publish_ask(self.agent_dir().path(), &inbox, &message) {
+                Ok(_) => published += 1,
+                // Its text is shown from the record all the same.
+                Err(InboxError::Invalid(_) | InboxError::Conflict(_) | InboxError::Quarantined(_)) => {}
+                Err(error) => tracing::warn!(%error, "publishing the message of an ask"),
+            }
+        }
+        Ok(published)
+    }
+}
+
+fn message_of(judged: &Judged) -> Option<&Message> {
+    match judged {
+        Judged::Accept(message) | Judged::Refuse(Some(message), _) => Some(message),
+        _ => None,
+    }
+}

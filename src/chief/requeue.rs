@@ -1,0 +1,135 @@
+//! Carrying over the queue: a new lease makes leads delete what is still queued under the old one,
+//! so what was not delivered is sent again.
+
+use std::collections::BTreeMap;
+
+use super::journal::Event;
+use super::staff::Office;
+use crate::contract::{Kind, Message, SessionId, Uuid};
+use crate::disk::inbox::{self, Content};
+use crate::disk::layout::InboxDir;
+use crate::disk::{DiskError, durable};
+use crate::fact::{Fate, Sent};
+use crate::herd::Roster;
+use crate::pi::delivered::delivered;
+
+impl Office {
+    /// Our messages of earlier leases that may not be delivered yet, the oldest first: those the
+    /// journal knows, and those that stand in inboxes. To be asked before a new lease begins, after
+    /// which leads delete them. Blocking.
+    pub fn undelivered(&self) -> Vec<Message> {
+        let mut found: BTreeMap<Uuid, Message> = BTreeMap::new();
+        let mut settled = Vec::new();
+        if let Some(journal) = self.journal().as_ref() {
+            for entry in journal.index().sent() {
+                let open = entry.again.is_none() && matches!(entry.fate, None | Some(Fate::Queued));
+                if open {
+                    found.insert(entry.message.id, (*entry.message).clone());
+                } else {
+                    settled.push(entry.message.id);
+                }
+            }
+        }
+        for inbox in self.inboxes() {
+            for entry in inbox::list(&inbox).unwrap_or_default() {
+                if let Content::Valid(message) = entry.content
+                    && message.from == *self.session()
+                    && matches!(message.kind, Kind::ChiefMessage | Kind::ChiefReply)
+                    && !entry.quarantined
+                    && !settled.contains(&message.id)
+                {
+                    found.insert(message.id, *message);
+                }
+            }
+        }
+        let mut messages: Vec<Message> = found.into_values().collect();
+        messages.sort_by_key(|message| (message.created_at, message.id));
+        messages
+    }
+
+    fn inboxes(&self) -> Vec<InboxDir> {
+        let root = self.runtime().inboxes();
+        let names = durable::list(&root).unwrap_or_default();
+        names.iter().filter_map(|name| Some(self.runtime().inbox_of_hash(name.to_str()?))).collect()
+    }
+
+    /// Sends what was not delivered again under the lease we hold now; what is doubtful is left to
+    /// the operator. Gives what became of each, and what was sent. Blocking.
+    pub fn carry_over(&self, messages: Vec<Message>, roster: &Roster) -> Result<Vec<Sent>, DiskError> {
+        let lease = self.lease();
+        let Some(lease) = lease.as_ref() else { return Ok(Vec::new()) };
+        if lease.check()?.is_err() {
+            return Ok(Vec::new());
+        }
+        let mut told = Vec::new();
+        let mut proofs: BTreeMap<SessionId, Option<Vec<Uuid>>> = BTreeMap::new();
+        for message in &messages {
+            if message.lease == lease.id() {
+                continue;
+            }
+            let proof = proofs.entry(message.lead.clone()).or_insert_with(|| {
+                let ids: Vec<Uuid> =
+                    messages.iter().filter(|it| it.lead == message.lead).map(|it| it.id).collect();
+                let file = roster.lead(&message.lead)?.session_file.as_ref()?;
+                delivered(&super::staff::path_of(file), &ids).ok()
+            });
+            let lead = roster.lead(&message.lead);
+            let asks = lead.and_then(|lead| lead.pending_ask.as_ref()).map(|ask| ask.ask);
+            let fate = match proof {
+                Some(ids) if ids.contains(&message.id) => Fate::Taken,
+                // Its session can't be asked, or the ask it answers is gone: the operator decides.
+                None => Fate::Unknown,
+                Some(_) if message.kind == Kind::ChiefReply && asks != message.ask => Fate::Unknown,
+                Some(_) => Fate::Again,
+            };
+            told.extend(self.settle(message, fate, lease.id())?);
+        }
+        Ok(told)
+    }
+
+    fn settle(&self, message: &Message, fate: Fate, lease: Uuid) -> Result<Vec<Sent>, DiskError> {
+        let now = self.now().wall;
+        let mut journal = self.journal();
+        let Some(journal) = journal.as_mut() else { return Ok(Vec::new()) };
+        let mut told = vec![sent_of(message, fate)];
+        let again = Message { id: Uuid::random(), lease, created_at: now, ..message.clone() };
+        let mut events = Vec::new();
+        if journal.index().sent_entry(message.id).is_none() {
+            // Published, and the journal never came to know.
+            events.push(Event::Sent(message));
+        }
+        if fate == Fate::Again {
+            events.push(Event::Sent(&again));
+            events.push(Event::Requeued { old: message.id, new: again.id });
+        }
+        events.push(Event::Fate { id: message.id, fate });
+        journal.append(&events, now)?;
+        if fate == Fate::Again {
+            match inbox::publish(self.agent_dir().path(), &self.runtime().inbox(&again.lead), &again) {
+                Ok(_) => {
+                    let sent = sent_of(&again, Fate::Queued);
+                    self.outbox().add(sent.clone(), lease);
+                    told.push(sent);
+                }
+                Err(error) => {
+                    tracing::warn!(%error, id = %again.id, "carrying over a message");
+                    journal.append(&[Event::Fate { id: again.id, fate: Fate::Unsent }], now)?;
+                    told.push(sent_of(&again, Fate::Unsent));
+                }
+            }
+        }
+        Ok(told)
+    }
+}
+
+fn sent_of(message: &Message, fate: Fate) -> Sent {
+    Sent {
+        id: message.id,
+        kind: message.kind,
+        lead: message.lead.clone(),
+        ask: message.ask,
+        text: message.text.clone(),
+        at: message.created_at,
+        fate,
+    }
+}

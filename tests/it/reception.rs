@@ -1,0 +1,245 @@
+//! What comes goes into the journal, and only then out of the inbox; what is queued outlives a lease.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use headman::chief::journal::Journal;
+use headman::chief::service::Request;
+use headman::chief::staff::Letter as ChiefLetter;
+use headman::contract::{Kind, LeadRecord, Message, Timestamp, Uuid, delivered};
+use headman::disk::inbox::{self, Content};
+use headman::disk::layout::InboxDir;
+use headman::fact::{Done, Fact, Fate, Mail};
+
+use crate::chief_service::{Service, World};
+use crate::cli_support::until;
+
+impl World {
+    fn our_inbox(&self, service: &Service) -> InboxDir {
+        self.runtime().inbox(service.office.session())
+    }
+
+    fn up(&self, service: &Service, kind: Kind, lease: Uuid, text: &str) -> Message {
+        let ask = self.lead.record.pending_ask.as_ref().unwrap().ask;
+        Message {
+            id: Uuid::random(),
+            lease,
+            kind,
+            from: self.lead.session.clone(),
+            to: service.office.session().clone(),
+            lead: self.lead.session.clone(),
+            ask: kind.has_ask().then_some(ask),
+            text: text.into(),
+            created_at: Timestamp::from_millis(1_796_000_000_000),
+        }
+    }
+
+    fn put(&self, service: &Service, message: &Message) {
+        inbox::publish(self.agent_dir().path(), &self.our_inbox(service), message).unwrap();
+    }
+
+    fn journal(&self) -> Journal {
+        Journal::open(&self.state("state").journal()).unwrap()
+    }
+
+    fn to_lead(&self, service: &Service, lease: Uuid, text: &str) -> ChiefLetter {
+        assert_ne!(service.office.session(), &self.lead.session);
+        ChiefLetter {
+            lead: self.lead.session.clone(),
+            instance: self.lead.record.instance,
+            lease,
+            text: text.into(),
+            files: Vec::new(),
+        }
+    }
+
+    /// The lead hands a message over: into its session first.
+    fn hand_over(&self, message: &Message) {
+        use std::io::Write;
+        let entry = serde_json::json!({"type": "custom_message", "customType": delivered::custom_type(message.kind),
+            "content": delivered::content(message), "display": true,
+            "details": {"id": message.id.to_string(), "leaseId": message.lease.to_string(),
+                "leadSessionId": "lead-session-1"},
+            "id": "0000000a", "parentId": null, "timestamp": "2026-11-30T08:00:00.000Z"});
+        let mut file = std::fs::OpenOptions::new().append(true).open(&self.lead.session_file).unwrap();
+        writeln!(file, "{entry}").unwrap();
+    }
+}
+
+impl Service {
+    async fn mail(&mut self, what: &str, wanted: impl Fn(&Mail) -> bool) -> Arc<Mail> {
+        self.wait(what, |fact| match fact {
+            Fact::Mail(mail) if wanted(mail) => Some(Arc::clone(mail)),
+            _ => None,
+        })
+        .await
+    }
+
+    async fn message(&mut self, letter: ChiefLetter) -> Result<Done, String> {
+        self.ask(|ticket| Request::Message { ticket, letter }).await
+    }
+}
+
+fn files(inbox: &InboxDir) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(inbox.path()).into_iter().flatten();
+    entries.map(|entry| entry.unwrap().path()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_lead_sends_is_journalled_and_leaves_the_inbox() {
+    let world = World::new().await;
+    world.make_chief("state");
+    let mut service = world.service("state");
+    let lease = service.chief().await;
+    // The message of the pending ask never came: it is put there, and received.
+    let mail = service.mail("the missing ask", |mail| mail.total == 1).await;
+    let ask = world.lead.record.pending_ask.clone().unwrap();
+    assert_eq!(mail.newest[0].kind, Some(Kind::LeadAsk));
+    assert_eq!(mail.newest[0].id, Uuid::of_ask(&world.lead.session, ask.ask, lease));
+    assert_eq!(mail.newest[0].preview, ask.text);
+
+    let message = world.up(&service, Kind::LeadMessage, lease, "Build \u{1b}[2J done");
+    world.put(&service, &message);
+    let mail = service.mail("the message", |mail| mail.total == 2).await;
+    assert_eq!((mail.unread, mail.unread_by_lead[&world.lead.session]), (2, 2));
+    until("the inbox is empty", || files(&world.our_inbox(&service)).is_empty());
+    // The same ask and the same message again: removed, and there once.
+    world.put(&service, &message);
+    world.put(&service, &Message { text: ask.text.clone(), ..world.up(&service, Kind::LeadAsk, lease, "x") });
+    until("both are removed", || files(&world.our_inbox(&service)).is_empty());
+    service.requests.send(Request::Read(mail.newest[1].seq)).await.unwrap();
+    service.mail("it read", |mail| mail.unread == 1).await;
+    service.end().await;
+    let journal = world.journal();
+    let all: Vec<_> = journal.index().received().collect();
+    assert_eq!(all.len(), 2);
+    assert_eq!(journal.record(all[1]).unwrap(), message.to_bytes().unwrap());
+    assert!(all[1].letter.read && !all[0].letter.read);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_refused_is_journalled_with_why_and_what_is_of_another_release_stays() {
+    let world = World::new().await;
+    world.make_chief("state");
+    let mut service = world.service("state");
+    let lease = service.chief().await;
+    service.mail("the ask", |mail| mail.total == 1).await;
+    let inbox = world.our_inbox(&service);
+    let earlier = world.up(&service, Kind::LeadMessage, Uuid::random(), "late");
+    let stranger = Message {
+        from: headman::contract::SessionId::new("nobody").unwrap(),
+        lead: headman::contract::SessionId::new("nobody").unwrap(),
+        ..world.up(&service, Kind::LeadMessage, lease, "who am I")
+    };
+    let old_ask = Message { ask: Some(Uuid::random()), ..world.up(&service, Kind::LeadAsk, lease, "old?") };
+    for message in [&earlier, &stranger, &old_ask] {
+        world.put(&service, message);
+    }
+    let torn = Uuid::random();
+    std::fs::write(inbox.message(torn), b"{\"version\":1,\xff").unwrap();
+    let newer = Uuid::random();
+    let bytes = String::from_utf8(earlier.to_bytes().unwrap()).unwrap().replace(":1,", ":2,");
+    std::fs::write(inbox.message(newer), bytes).unwrap();
+    let mail = service.mail("four refusals", |mail| mail.total == 5 && !mail.kept.is_empty()).await;
+    assert_eq!(mail.unread, 1, "refused ones need nobody's eye");
+    until("only the newer one is left", || files(&inbox) == [inbox.message(newer)]);
+    service.end().await;
+    let journal = world.journal();
+    let why = |id: Uuid| {
+        let it = journal.index().received().find(|it| it.letter.id == id).unwrap();
+        (it.letter.refused.clone().unwrap(), journal.record(it).unwrap())
+    };
+    for (id, word, bytes) in [
+        (earlier.id, "earlier lease", earlier.to_bytes().unwrap()),
+        (stranger.id, "did not show", stranger.to_bytes().unwrap()),
+        (old_ask.id, "not pending", old_ask.to_bytes().unwrap()),
+        (torn, "not JSON", b"{\"version\":1,\xff".to_vec()),
+    ] {
+        let (told, kept) = why(id);
+        assert!(told.contains(word), "{told}");
+        assert_eq!(kept, bytes);
+    }
+}
+
+/// Killed between journalling and removing: there once, and gone from the inbox.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_crash_between_journal_and_removal_doubles_nothing() {
+    let world = World::new().await;
+    world.make_chief("state");
+    let mut service = world.service("state");
+    let lease = service.chief().await;
+    service.mail("the ask", |mail| mail.total == 1).await;
+    let message = world.up(&service, Kind::LeadMessage, lease, "once");
+    world.put(&service, &message);
+    service.mail("the message", |mail| mail.total == 2).await;
+    service.end().await;
+    // As if the removal had not come to pass, or stopped halfway.
+    let mut service = world.service("state");
+    let inbox = world.our_inbox(&service);
+    inbox::publish(world.agent_dir().path(), &inbox, &message).unwrap();
+    inbox::quarantine(&inbox, message.id).unwrap();
+    service.chief().await;
+    until("it is removed", || !inbox.message(message.id).exists());
+    service.end().await;
+    let texts: Vec<_> = world.journal().index().received().map(|it| it.letter.preview.clone()).collect();
+    assert_eq!(texts.iter().filter(|text| **text == "once").count(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_queue_of_twenty_is_carried_over_and_each_is_delivered_once() {
+    let world = World::new().await;
+    world.make_chief("state");
+    let mut service = world.service("state");
+    let lease = service.chief().await;
+    for at in 0..20 {
+        let letter = world.to_lead(&service, lease, &format!("message {at}"));
+        assert!(matches!(service.message(letter).await, Ok(Done::Sent(_))));
+    }
+    let reply = world.reply(lease);
+    let Ok(Done::Sent(reply)) = service.send(reply).await else { panic!() };
+    let queued = world.inbox();
+    assert_eq!(queued.len(), 21);
+    // The lead took one, and the console never saw it; the ask of the reply is gone meanwhile.
+    service.task.abort();
+    world.hand_over(&queued[3]);
+    inbox::remove(&world.runtime().inbox(&world.lead.session), queued[3].id).unwrap();
+    world.write(&LeadRecord { pending_ask: None, ..world.lead.record.clone() });
+    drop(service);
+
+    let mut service = world.service("state");
+    let again = service.chief().await;
+    assert_ne!(again, lease);
+    service.fate(queued[3].id, Fate::Taken).await;
+    service.fate(reply, Fate::Unknown).await;
+    let fresh = || {
+        let mut texts: Vec<String> = (world.inbox().into_iter())
+            .filter(|message| message.lease == again)
+            .map(|message| message.text.to_str_lossy().into_owned())
+            .collect();
+        texts.sort_by_key(|text| text.trim_start_matches("message ").parse::<u32>().unwrap());
+        texts
+    };
+    let expected: Vec<String> = (0..20).filter(|at| *at != 3).map(|at| format!("message {at}")).collect();
+    until("nineteen under the new lease", || fresh().len() == 19);
+    assert_eq!(fresh(), expected);
+    // A lead that comes back now removes what is of the old lease and takes the others.
+    let inbox = world.runtime().inbox(&world.lead.session);
+    for entry in inbox::list(&inbox).unwrap() {
+        let Content::Valid(message) = entry.content else { panic!() };
+        if message.lease == again {
+            world.hand_over(&message);
+        }
+        inbox::remove(&inbox, message.id).unwrap();
+    }
+    service.end().await;
+    // The next lease carries nothing over.
+    let mut service = world.service("state");
+    service.chief().await;
+    std::thread::sleep(std::time::Duration::from_millis(1500));
+    assert!(world.inbox().is_empty(), "{:?}", world.inbox());
+    service.end().await;
+    let session = std::fs::read_to_string(&world.lead.session_file).unwrap();
+    for at in 0..20 {
+        assert_eq!(session.matches(&format!("lead lead-session-1: message {at}\"")).count(), 1, "{at}");
+    }
+}
