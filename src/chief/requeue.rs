@@ -14,31 +14,35 @@ use crate::herd::Roster;
 use crate::pi::delivered::delivered;
 
 impl Office {
-    /// Our messages of earlier leases that may not be delivered yet, the oldest first: those the
-    /// journal knows, and those that stand in inboxes. To be asked before a new lease begins, after
-    /// which leads delete them. Blocking.
-    pub fn undelivered(&self) -> Vec<Message> {
-        let mut found: BTreeMap<Uuid, Message> = BTreeMap::new();
-        let mut settled = Vec::new();
-        if let Some(journal) = self.journal().as_ref() {
-            for entry in journal.index().sent() {
-                let open = entry.again.is_none() && matches!(entry.fate, None | Some(Fate::Queued));
-                if open {
-                    found.insert(entry.message.id, (*entry.message).clone());
-                } else {
-                    settled.push(entry.message.id);
-                }
-            }
-        }
+    /// Our messages that stand in leads' inboxes. To be asked before a new lease begins, after which
+    /// leads delete them. Blocking.
+    pub fn queued(&self) -> Vec<Message> {
+        let mut found = Vec::new();
         for inbox in self.inboxes() {
             for entry in inbox::list(&inbox).unwrap_or_default() {
                 if let Content::Valid(message) = entry.content
                     && message.from == *self.session()
                     && matches!(message.kind, Kind::ChiefMessage | Kind::ChiefReply)
                     && !entry.quarantined
-                    && !settled.contains(&message.id)
                 {
-                    found.insert(message.id, *message);
+                    found.push(*message);
+                }
+            }
+        }
+        found
+    }
+
+    /// Our messages of earlier leases that may not be delivered yet, the oldest first: those `queued`
+    /// and those the journal knows, without those it knows to be settled.
+    pub fn undelivered(&self, queued: Vec<Message>) -> Vec<Message> {
+        let mut found: BTreeMap<Uuid, Message> =
+            queued.into_iter().map(|message| (message.id, message)).collect();
+        if let Some(journal) = self.journal().as_ref() {
+            for entry in journal.index().sent() {
+                if entry.is_open() {
+                    found.insert(entry.message.id, (*entry.message).clone());
+                } else {
+                    found.remove(&entry.message.id);
                 }
             }
         }
@@ -55,7 +59,7 @@ impl Office {
 
     /// Sends what was not delivered again under the lease we hold now; what is doubtful is left to
     /// the operator. Gives what became of each, and what was sent. Blocking.
-    pub fn carry_over(&self, messages: Vec<Message>, roster: &Roster) -> Result<Vec<Sent>, DiskError> {
+    pub fn carry_over(&self, messages: &[Message], roster: &Roster) -> Result<Vec<Sent>, DiskError> {
         let lease = self.lease();
         let Some(lease) = lease.as_ref() else { return Ok(Vec::new()) };
         if lease.check()?.is_err() {
@@ -63,8 +67,12 @@ impl Office {
         }
         let mut told = Vec::new();
         let mut proofs: BTreeMap<SessionId, Option<Vec<Uuid>>> = BTreeMap::new();
-        for message in &messages {
-            if message.lease == lease.id() {
+        for message in messages {
+            // An attempt before this one may have come so far.
+            let is_settled = self.journal().as_ref().is_some_and(|journal| {
+                journal.index().sent_entry(message.id).is_some_and(|entry| !entry.is_open())
+            });
+            if message.lease == lease.id() || is_settled {
                 continue;
             }
             let proof = proofs.entry(message.lead.clone()).or_insert_with(|| {

@@ -203,6 +203,8 @@ enum NotChief {
     State(#[from] StateError),
     #[error(transparent)]
     Gone(#[from] DiskThreadGone),
+    #[error("the journal can't be read: {0}")]
+    Journal(#[from] DiskError),
     #[error("this session itself has a pending ask as a lead: answer it first")]
     PendingAsk,
     #[error("our own lead record can't be read, so a pending ask can't be ruled out: {0}")]
@@ -286,7 +288,10 @@ impl Service {
                     let mut journal = office.journal();
                     let Some(journal) = journal.as_mut() else { return Ok(None) };
                     let text = journal.text(seq)?;
-                    journal.append(&[Event::Read(&[seq])], now)?;
+                    // Only the holder of the lease writes.
+                    if office.lease().is_some() {
+                        journal.append(&[Event::Read(&[seq])], now)?;
+                    }
                     Ok::<_, DiskError>(text)
                 });
                 match read.await {
@@ -350,9 +355,19 @@ impl Service {
         let sidecar = state.sidecar();
         let place = self.setup.place.clone();
         let claimed = self.on_disk(move |office| {
+            *office.journal() = Some(Journal::open(&state.journal())?);
             // Before the new descriptor: leads delete what stands under the old one once it is there.
-            let undelivered = office.undelivered();
-            claim(office, &state, sidecar, &place).map(|standing| (standing, undelivered))
+            let queued = office.queued();
+            let standing = claim(office, &state, sidecar, &place)?;
+            // Another console of ours may have written until the lease was ours.
+            match Journal::open(&state.journal()) {
+                Ok(journal) => *office.journal() = Some(journal),
+                Err(error) => {
+                    release(office)?;
+                    return Err(NotChief::Journal(error));
+                }
+            }
+            Ok((standing, office.undelivered(queued)))
         });
         let (standing, undelivered) = claimed.await??;
         if !undelivered.is_empty() {
@@ -563,8 +578,11 @@ impl Service {
             return;
         };
         let carried = self.on_disk(move |office| {
-            let roster = office.roster(&snapshot).map_err(|error| error.to_string())?;
-            office.carry_over(undelivered.clone(), &roster).map_err(|error| error.to_string())
+            let carried = match office.roster(&snapshot) {
+                Ok(roster) => office.carry_over(&undelivered, &roster).map_err(|error| error.to_string()),
+                Err(error) => Err(error.to_string()),
+            };
+            carried.map_err(|error| (error, undelivered))
         });
         match carried.await {
             Ok(Ok(sent)) => {
@@ -573,7 +591,10 @@ impl Service {
                 }
                 self.looking = true;
             }
-            Ok(Err(error)) => tracing::warn!(error, "carrying over the queue"),
+            Ok(Err((error, undelivered))) => {
+                tracing::warn!(error, "carrying over the queue");
+                self.carry_over = Some((Instant::now() + HAND_OVER, undelivered));
+            }
             Err(error) => tracing::warn!(%error, "carrying over the queue"),
         }
     }

@@ -382,7 +382,9 @@ impl Office {
         let changed = self.outbox().look(&self.runtime, unbroken, now.mono);
         let events: Vec<Event<'_>> =
             changed.iter().map(|sent| Event::Fate { id: sent.id, fate: sent.fate }).collect();
+        // Without the lease another console may be writing: the next lease works it out anew.
         if !events.is_empty()
+            && unbroken.is_some()
             && let Some(journal) = self.journal().as_mut()
             && let Err(error) = journal.append(&events, now.wall)
         {

@@ -74,8 +74,13 @@ pub(crate) fn normalize(path: &Path) -> PathBuf {
     } else {
         std::env::current_dir().unwrap_or_default().join(path)
     };
+    without_dots(&absolute)
+}
+
+/// Without `.`, `..` and doubled slashes, as far as the text of the path tells.
+pub(crate) fn without_dots(path: &Path) -> PathBuf {
     let mut out = PathBuf::new();
-    for component in absolute.components() {
+    for component in path.components() {
         match component {
             Component::CurDir => {}
             Component::ParentDir => {

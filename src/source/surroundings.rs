@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
-use std::path::{Component, Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use tokio::sync::watch;
 use crate::chief::staff::Office;
 use crate::contract::text::sha256_hex;
 use crate::contract::{SessionId, Untrusted};
+use crate::disk::layout::without_dots;
 use crate::disk::{AgentDir, DiskThread, Runtime, durable, records};
 use crate::fact::{Fact, FactSender};
 use crate::herd::AgentSession;
@@ -136,7 +137,7 @@ pub fn elsewhere(
 fn spelling_of(socket: &Located, hash: &str, env: impl Fn(&str) -> Option<OsString>) -> Option<OsString> {
     let env = |name: &str| env(name).filter(|value| !value.is_empty());
     let path = socket.path();
-    let mut candidates: Vec<OsString> = vec![path.as_os_str().to_owned(), lexical(&path).into()];
+    let mut candidates: Vec<OsString> = vec![path.as_os_str().to_owned(), without_dots(&path).into()];
     candidates.extend(std::fs::canonicalize(&path).map(OsString::from));
     candidates.extend(std::path::absolute(&path).map(OsString::from));
     candidates.extend(env("HERDR_SOCKET_PATH"));
@@ -153,19 +154,4 @@ fn spelling_of(socket: &Located, hash: &str, env: impl Fn(&str) -> Option<OsStri
     }
     let is_it = |it: &OsString| sha256_hex(OsStr::as_encoded_bytes(it)) == hash;
     candidates.into_iter().find(is_it)
-}
-
-/// Without `.`, `..` and doubled slashes.
-fn lexical(path: &Path) -> PathBuf {
-    let mut out = PathBuf::new();
-    for component in path.components() {
-        match component {
-            Component::CurDir => {}
-            Component::ParentDir => {
-                out.pop();
-            }
-            other => out.push(other),
-        }
-    }
-    out
 }

@@ -243,3 +243,36 @@ async fn a_queue_of_twenty_is_carried_over_and_each_is_delivered_once() {
         assert_eq!(session.matches(&format!("lead lead-session-1: message {at}\"")).count(), 1, "{at}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_consoles_in_turn_write_one_journal_and_neither_loses_a_line() {
+    let world = World::new().await;
+    world.make_chief("state");
+    let mut first = world.service("state");
+    let lease = first.chief().await;
+    first.mail("the ask", |mail| mail.total == 1).await;
+    world.put(&first, &world.up(&first, Kind::LeadMessage, lease, "to the first"));
+    first.mail("what the first received", |mail| mail.total == 2).await;
+    first.ask(|ticket| Request::Leave { ticket }).await.unwrap();
+
+    // Another console of the same state directory, while the first still watches.
+    let mut second = world.service("state");
+    second.ask(|ticket| Request::BecomeChief { ticket }).await.unwrap();
+    let lease = second.chief().await;
+    world.put(&second, &world.up(&second, Kind::LeadMessage, lease, "to the second"));
+    let mail = second.mail("what the second received", |mail| mail.total == 3).await;
+    // Who only watches reads without writing.
+    first.requests.send(Request::Read(mail.newest[0].seq)).await.unwrap();
+    second.end().await;
+
+    first.ask(|ticket| Request::BecomeChief { ticket }).await.unwrap();
+    let lease = first.chief().await;
+    world.put(&first, &world.up(&first, Kind::LeadMessage, lease, "to the first again"));
+    first.mail("all of it", |mail| mail.total == 4 && mail.damaged == 0).await;
+    first.end().await;
+    let journal = world.journal();
+    let all: Vec<_> = journal.index().received().map(|it| it.letter.preview.clone()).collect();
+    let ask = world.lead.record.pending_ask.clone().unwrap();
+    assert_eq!(all, [ask.text, "to the first".into(), "to the second".into(), "to the first again".into()]);
+    assert!(journal.index().received().all(|it| !it.letter.read));
+}
