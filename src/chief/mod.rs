@@ -1,6 +1,7 @@
 //! Authority: who we are, whether we are Chief, and what we do as one.
 
 pub mod attach;
+mod claim;
 pub mod journal;
 pub mod lease;
 pub mod outbox;

@@ -118,8 +118,8 @@ pub struct App {
     pub confirm: Option<Confirm>,
     pub(super) notice: Option<Notice>,
     pub(super) sequence: Sequence,
-    drafts: HashMap<DraftKey, Draft>,
-    pending: Vec<(u64, Pending)>,
+    pub(super) drafts: HashMap<DraftKey, Draft>,
+    pub(super) pending: Vec<(u64, Pending)>,
     /// What was sent from which draft, while no lead is known to have it.
     on_their_way: Vec<(Uuid, DraftKey)>,
     next_ticket: u64,
@@ -351,7 +351,7 @@ impl App {
     }
 
     /// Remembers what is in the open composer, if it changed.
-    fn keep_draft(&mut self, now: Now) {
+    pub(super) fn keep_draft(&mut self, now: Now) {
         if let Some(Layer::Ask(state)) = self.layers.last()
             && let Some(draft) = state.draft(now.wall)
         {
@@ -540,111 +540,6 @@ impl App {
             }
             Some(_) => self.roster.intent(Intent::Open, &self.model, now),
             None => {}
-        }
-    }
-
-    fn reply(&mut self, now: Now) {
-        if let Some(Layer::Ask(state)) = self.layers.last_mut() {
-            if state.is_pending() {
-                state.compose(&self.model);
-            } else if state.is_message() {
-                let lead = state.lead().clone();
-                if self.model.lead(&lead).is_some_and(crate::herd::Lead::needs_you) {
-                    self.open_ask(&lead, true, now);
-                }
-            } else {
-                self.say(format_args!("This ask needs no answer any more."), Role::Notice, now);
-            }
-            return;
-        }
-        let Some(lead) = self.selected().cloned() else { return };
-        if self.model.lead(&lead).is_some_and(crate::herd::Lead::needs_you) {
-            self.open_ask(&lead, true, now);
-        } else {
-            self.say(format_args!("This lead asks nothing now."), Role::Notice, now);
-        }
-    }
-
-    /// Opens the composer for a message, with its draft.
-    fn message(&mut self, now: Now) {
-        let Some(lead) = self.selected().cloned() else { return };
-        self.keep_draft(now);
-        let Some(mut state) = ask::State::message(&self.model, &lead) else {
-            self.say(format_args!("That lead is not listed now."), Role::Notice, now);
-            return;
-        };
-        let key = state.key();
-        if self.pending.iter().any(|(_, pending)| *pending == Pending::Reply(key.clone())) {
-            self.say(format_args!("A message to this lead is being sent."), Role::Notice, now);
-            return;
-        }
-        if let Some(draft) = self.drafts.get(&key) {
-            state.resume(draft, &self.model);
-        }
-        self.layers.retain(|layer| !matches!(layer, Layer::Ask(_)));
-        self.layers.push(Layer::Ask(Box::new(state)));
-    }
-
-    /// Opens the ask of `lead` in place of another that is open.
-    pub(super) fn open_ask(&mut self, lead: &SessionId, compose: bool, now: Now) {
-        self.keep_draft(now);
-        let Some(mut state) = ask::State::open(&self.model, lead) else { return };
-        let key = state.key();
-        if self.pending.iter().any(|(_, pending)| *pending == Pending::Reply(key.clone())) {
-            self.say(format_args!("A reply to this ask is being sent."), Role::Notice, now);
-            return;
-        }
-        if let Some(draft) = self.drafts.get(&key) {
-            state.resume(draft, &self.model);
-        }
-        if compose && !state.is_sent() {
-            state.compose(&self.model);
-        }
-        self.layers.retain(|layer| !matches!(layer, Layer::Ask(_)));
-        self.layers.push(Layer::Ask(Box::new(state)));
-        self.roster.select(lead, &self.model, now);
-    }
-
-    /// Enter in the composer: sends once it is known to be no part of a paste.
-    fn enter(&mut self, now: Now) {
-        if let Some(Layer::Ask(state)) = self.layers.last_mut() {
-            state.enter(now.mono);
-            self.keep_draft(now);
-        }
-    }
-
-    /// Whether an Enter stood alone by `now`: what was written is sent then.
-    pub fn settle(&mut self, now: Now) -> bool {
-        let Some(Layer::Ask(state)) = self.layers.last_mut() else { return false };
-        let sends = self.confirm.is_none() && state.settle(now.mono);
-        if sends {
-            self.send(now);
-        }
-        sends
-    }
-
-    /// When to ask [`App::settle`], should nothing be typed.
-    pub fn settle_at(&self) -> Option<Duration> {
-        match self.layers.last() {
-            Some(Layer::Ask(state)) => state.settle_at(),
-            _ => None,
-        }
-    }
-
-    fn send(&mut self, now: Now) {
-        let Some(Layer::Ask(state)) = self.layers.last_mut() else { return };
-        match state.send(&self.model) {
-            ask::Sending::Refused | ask::Sending::Underway => {}
-            ask::Sending::Reply(reply) => {
-                let key = state.key();
-                self.keep_draft(now);
-                self.request(Pending::Reply(key), |ticket| Request::Reply { ticket, reply });
-            }
-            ask::Sending::Message(letter) => {
-                let key = state.key();
-                self.keep_draft(now);
-                self.request(Pending::Reply(key), |ticket| Request::Message { ticket, letter });
-            }
         }
     }
 

@@ -15,3 +15,4 @@ pub mod terminal;
 pub mod text;
 pub mod theme;
 pub mod view;
+mod writing;
