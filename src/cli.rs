@@ -2,16 +2,20 @@
 
 pub mod check;
 pub mod console;
+mod counter;
 pub mod demo;
 pub mod doctor;
 pub mod failure;
 pub mod input;
 pub mod list;
 pub mod man;
+pub mod message;
 pub mod out;
 pub mod peers;
 pub mod reply;
 pub mod roster;
+mod send;
+pub mod serve;
 pub mod state;
 
 use std::ffi::OsString;
@@ -93,7 +97,11 @@ enum Verb {
     Peers,
     /// Print the leads as one block of text for a program
     State,
-    /// Answer a lead's ask when no Chief is running
+    /// Be Chief without a screen, for the other verbs
+    Serve,
+    /// Send a message to a lead
+    Message(message::Arguments),
+    /// Answer a lead's ask
     Reply(reply::Arguments),
     /// Check a record file against the contract
     Check(check::Arguments),
@@ -178,7 +186,11 @@ impl Invocation {
     pub fn reexecute(&self) -> Option<GoOn> {
         let Asked::CommandLine(command_line) = &self.0 else { return None };
         let CommandLine { globals, verb } = &**command_line;
-        if verb.is_some() || globals.plain || globals.json {
+        let is_chief = match verb {
+            None => !globals.plain && !globals.json,
+            Some(verb) => matches!(verb, Verb::Serve),
+        };
+        if !is_chief {
             return None;
         }
         // What is wrong with either is told once the console starts.
@@ -237,6 +249,12 @@ impl CommandLine {
             Some(Verb::Peers) => peers::run(&globals.places()?, &mut out),
             Some(Verb::State) => state::run(&globals.places()?, &mut out),
             Some(Verb::Roster { evidence }) => captured(evidence, &mut out),
+            Some(Verb::Serve) => {
+                let places = globals.places()?;
+                let socket = located(&places, "serve")?;
+                serve::run(places, socket, &go_on.unwrap_or(GoOn::SwitchedOff), &mut out)
+            }
+            Some(Verb::Message(arguments)) => message::run(&globals.places()?, arguments, &mut out),
             Some(Verb::Reply(arguments)) => reply::run(&globals.places()?, arguments, &mut out),
             Some(Verb::Check(arguments)) => check::run(arguments, &mut out),
             Some(Verb::Doctor) => {

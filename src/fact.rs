@@ -2,9 +2,11 @@
 //! folded is bounded by the number of ids.
 
 use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 
 use crate::contract::{Descriptor, Kind, LeadRecord, SessionId, Timestamp, Untrusted, Uuid};
@@ -51,6 +53,8 @@ pub enum Fact {
     Standing(Standing),
     /// Whether leads see us in Herdr.
     Registration(Registration),
+    /// Where the service is.
+    Desk(Desk),
     /// One thing we sent.
     Sent(Sent),
     /// What became of one request to the service.
@@ -77,6 +81,7 @@ enum Key {
     LetterText,
     Standing,
     Registration,
+    Desk,
     Sent(Uuid),
     Outcome(u64),
     Watching,
@@ -96,6 +101,7 @@ impl Fact {
             Fact::LetterText(..) => Key::LetterText,
             Fact::Standing(_) => Key::Standing,
             Fact::Registration(_) => Key::Registration,
+            Fact::Desk(_) => Key::Desk,
             Fact::Sent(sent) => Key::Sent(sent.id),
             Fact::Outcome(outcome) => Key::Outcome(outcome.ticket),
             Fact::Watching(_) => Key::Watching,
@@ -117,7 +123,7 @@ pub enum LeadRead {
 }
 
 /// When an ask was written, as its message in our inbox says.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AskTime {
     /// Who asks.
     pub lead: SessionId,
@@ -127,8 +133,25 @@ pub struct AskTime {
     pub at: Timestamp,
 }
 
-/// What we are on this Herdr socket.
+/// Where the Chief service is that this process uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Desk {
+    /// In this process, and others of ours may use it through this socket.
+    Own {
+        /// The control socket.
+        socket: PathBuf,
+    },
+    /// In this process alone; safe to print why.
+    Alone(String),
+    /// In another process of ours.
+    Of {
+        /// Its id.
+        pid: u32,
+    },
+}
+
+/// What we are on this Herdr socket.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Standing {
     /// Not known yet.
     Starting,
@@ -168,7 +191,7 @@ impl Standing {
 }
 
 /// Who else holds the lease.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum OtherChief {
     /// Nobody: it is free to take.
     None,
@@ -182,8 +205,30 @@ pub enum OtherChief {
     Unverifiable(String),
 }
 
+impl OtherChief {
+    /// Who it is, as the end of a sentence; safe to print.
+    pub fn sentence(&self) -> String {
+        match self {
+            OtherChief::None => "nobody is Chief".to_owned(),
+            OtherChief::Held(descriptor) => format!(
+                "session {} is Chief, on pane {}, process {}",
+                descriptor.session.as_untrusted().first_units(40).escaped(),
+                descriptor.pane.first_units(40).escaped(),
+                descriptor.claim.pid
+            ),
+            OtherChief::OwnConsole(descriptor) => format!(
+                "another headman of yours is Chief, process {} on pane {}",
+                descriptor.claim.pid,
+                descriptor.pane.first_units(40).escaped()
+            ),
+            OtherChief::InProgress => "another process is becoming Chief".to_owned(),
+            OtherChief::Unverifiable(why) => format!("who is Chief can't be verified: {why}"),
+        }
+    }
+}
+
 /// One message of ours and what is known of it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sent {
     /// Its id.
     pub id: Uuid,
@@ -202,7 +247,7 @@ pub struct Sent {
 }
 
 /// What became of a message, as far as it can be known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Fate {
     /// It stands in the lead's inbox.
     Queued,
@@ -261,7 +306,7 @@ impl Fate {
 }
 
 /// One message that was received, or could not be accepted.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Letter {
     /// Its number in the journal.
     pub seq: u64,
@@ -286,7 +331,7 @@ pub struct Letter {
 }
 
 /// What was received.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mail {
     /// The newest ones, the oldest of them first.
     pub newest: Vec<Letter>,
@@ -295,6 +340,7 @@ pub struct Mail {
     /// How many were accepted and not seen yet.
     pub unread: usize,
     /// The same by lead.
+    #[serde(with = "crate::contract::serial::pairs")]
     pub unread_by_lead: BTreeMap<SessionId, usize>,
     /// When asks were put, as the journal knows.
     pub asks: Vec<AskTime>,
@@ -307,7 +353,7 @@ pub struct Mail {
 }
 
 /// What became of one request to the service.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outcome {
     /// The request's ticket.
     pub ticket: u64,
@@ -316,7 +362,7 @@ pub struct Outcome {
 }
 
 /// What was done.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Done {
     /// A message is durable in the lead's inbox.
     Sent(Uuid),
@@ -343,9 +389,18 @@ struct Waiting {
     places: HashMap<Key, usize>,
 }
 
+/// Sees every fact on its way, and says whether it goes on.
+pub trait Relay: Send + Sync {
+    /// Called with every fact that is put in.
+    fn pass(&self, fact: &Fact) -> bool;
+}
+
 /// Where facts are put.
 #[derive(Clone)]
-pub struct FactSender(Arc<(Mutex<Waiting>, Notify)>);
+pub struct FactSender {
+    channel: Arc<(Mutex<Waiting>, Notify)>,
+    relay: Option<Arc<dyn Relay>>,
+}
 
 /// Where they are taken.
 pub struct FactReceiver(Arc<(Mutex<Waiting>, Notify)>);
@@ -353,13 +408,21 @@ pub struct FactReceiver(Arc<(Mutex<Waiting>, Notify)>);
 /// A channel of facts that holds at most one for each id.
 pub fn channel() -> (FactSender, FactReceiver) {
     let shared = Arc::new((Mutex::new(Waiting::default()), Notify::new()));
-    (FactSender(Arc::clone(&shared)), FactReceiver(shared))
+    (FactSender { channel: Arc::clone(&shared), relay: None }, FactReceiver(shared))
 }
 
 impl FactSender {
+    /// The same channel, past `relay`.
+    pub fn relayed(&self, relay: Arc<dyn Relay>) -> Self {
+        Self { channel: Arc::clone(&self.channel), relay: Some(relay) }
+    }
+
     /// Puts a fact in; it replaces an earlier one of the same id that was not taken yet.
     pub fn put(&self, fact: Fact) {
-        let (waiting, notify) = &*self.0;
+        if self.relay.as_ref().is_some_and(|relay| !relay.pass(&fact)) {
+            return;
+        }
+        let (waiting, notify) = &*self.channel;
         let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
         if let Fact::Leads(_) | Fact::LeadsUnreadable(_) = fact {
             // A whole scan is newer than every single record before it.

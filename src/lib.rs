@@ -7,6 +7,7 @@ pub mod cli;
 pub mod config;
 pub mod console;
 pub mod contract;
+pub mod control;
 pub mod demo;
 pub mod disk;
 pub mod fact;

@@ -7,7 +7,9 @@ use std::time::Duration;
 use crate::chief::staff::evidence_of;
 use crate::contract::{SessionId, Timestamp, Untrusted, Uuid};
 use crate::disk::mailboxes::Scan;
-use crate::fact::{Done, Fact, LeadRead, Letter, Mail, Now, Outcome, PeersRead, Sent, Standing, Watching};
+use crate::fact::{
+    Desk, Done, Fact, LeadRead, Letter, Mail, Now, Outcome, PeersRead, Sent, Standing, Watching,
+};
 use crate::herd::evidence::{Evidence, State, UnreadableRecord};
 use crate::herd::inventory::Inventory;
 use crate::herd::state_block::Observed;
@@ -67,6 +69,7 @@ pub struct Model {
     records_known: bool,
     standing: Standing,
     registration: Registration,
+    desk: Option<Desk>,
     watching: Watching,
     peers: Option<Arc<PeersRead>>,
     surroundings: Option<Arc<Surroundings>>,
@@ -95,6 +98,7 @@ impl Model {
             records_known: false,
             standing: Standing::Starting,
             registration,
+            desk: None,
             watching: Watching::Notified,
             peers: None,
             surroundings: None,
@@ -183,6 +187,10 @@ impl Model {
             }
             Fact::Registration(registration) => {
                 self.registration = registration;
+                false
+            }
+            Fact::Desk(desk) => {
+                self.desk = Some(desk);
                 false
             }
             Fact::Watching(watching) => {
@@ -336,6 +344,11 @@ impl Model {
     /// Whether leads see us in Herdr.
     pub fn registration(&self) -> &Registration {
         &self.registration
+    }
+
+    /// Where the Chief service is, once that is known.
+    pub fn desk(&self) -> Option<&Desk> {
+        self.desk.as_ref()
     }
 
     /// How changes are noticed.

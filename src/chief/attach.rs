@@ -10,9 +10,10 @@ use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 pub use limits::{Limits, LimitsError};
+use serde::{Deserialize, Serialize};
 
 use crate::contract::{Kind, Untrusted, message};
 use crate::disk::named::{self, Seen};
@@ -23,16 +24,17 @@ const RESULT: &str = "result:";
 const BOM: &str = "\u{FEFF}";
 
 /// A file as somebody named it, and where they stood.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileArgument {
     given: OsString,
-    from: PathBuf,
+    /// As the system has it: serde takes paths that are UTF-8 only.
+    from: OsString,
 }
 
 impl FileArgument {
     /// `given` is a path, or a result reference (`result:` and an id); `from` is the absolute
     /// directory that a relative path begins at.
-    pub fn new(given: impl Into<OsString>, from: impl Into<PathBuf>) -> Self {
+    pub fn new(given: impl Into<OsString>, from: impl Into<OsString>) -> Self {
         Self { given: given.into(), from: from.into() }
     }
 
@@ -299,7 +301,7 @@ fn find<'a>(arguments: &'a [FileArgument], data_root: &Path) -> Result<Vec<Found
         let result = result_id(argument)?;
         let path = match &result {
             Some(id) => data_root.join("results").join(id),
-            None => layout::normalize(&argument.from.join(&argument.given)),
+            None => layout::normalize(&Path::new(&argument.from).join(&argument.given)),
         };
         let seen = named::look(&path).map_err(|why| refused(argument, result.is_some(), why))?;
         if !known.insert(seen.path().to_owned()) {

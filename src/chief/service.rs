@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
+use serde::{Deserialize, Serialize};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
@@ -38,7 +39,8 @@ const HAND_OVER: Duration = Duration::from_millis(1200);
 const NEWEST: usize = 500;
 
 /// What the service is asked to do.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Request {
     /// Become Chief.
     BecomeChief {
@@ -77,8 +79,23 @@ pub enum Request {
     Waiting(bool),
     /// Our entry in Herdr must be made anew: we were suspended.
     RegisterAgain,
-    /// End: release the lease, keeping the role, and the registration.
+    /// End: release the lease, keeping the role, and the registration. Never from another process.
+    #[serde(skip)]
     Shutdown(oneshot::Sender<()>),
+}
+
+impl Request {
+    /// The number under which its outcome comes back, where it has one.
+    pub fn ticket_mut(&mut self) -> Option<&mut u64> {
+        match self {
+            Request::BecomeChief { ticket }
+            | Request::Leave { ticket }
+            | Request::Reply { ticket, .. }
+            | Request::Message { ticket, .. }
+            | Request::Focus { ticket, .. } => Some(ticket),
+            Request::Read(_) | Request::Waiting(_) | Request::RegisterAgain | Request::Shutdown(_) => None,
+        }
+    }
 }
 
 /// What the service needs.
@@ -105,8 +122,11 @@ pub struct Setup {
     pub snapshots: watch::Receiver<Option<Arc<Snapshot>>>,
 }
 
-/// Runs the service until it is asked to end or every requester is gone.
-pub async fn run(setup: Setup, mut requests: mpsc::Receiver<Request>) {
+/// Runs the service until it is asked to end or every requester of its own process is gone.
+///
+/// What other processes of ours ask for comes by `others`, so that however many they are, nobody in
+/// this one waits behind more than one of theirs.
+pub async fn run(setup: Setup, requests: &mut mpsc::Receiver<Request>, mut others: mpsc::Receiver<Request>) {
     let mut service = Service {
         setup,
         standing: Standing::Starting,
@@ -136,6 +156,7 @@ pub async fn run(setup: Setup, mut requests: mpsc::Receiver<Request>) {
                 }
                 Some(request) => service.serve(request).await,
             },
+            Some(request) = others.recv() => service.serve(request).await,
             Some(finished) = service.sending.join_next() => {
                 if let Ok((lead, ticket, result)) = finished {
                     service.sent(&lead, ticket, result);

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use serde::{Deserialize, Serialize};
+
 use super::attach::{self, AttachError, Draft, FileArgument, Heading, Limits, Rendered};
 use super::journal::{Event, Journal};
 use super::lease::{Lease, Lost};
@@ -105,7 +107,7 @@ impl From<InboxError> for Refusal {
 }
 
 /// A reply to one ask of one instance of a lead, as it was when the text was begun.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reply {
     /// The lead.
     pub lead: SessionId,
@@ -124,7 +126,7 @@ pub struct Reply {
 }
 
 /// A message to one instance of a lead, as it was when the text was begun.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Letter {
     /// The lead.
     pub lead: SessionId,
@@ -183,6 +185,11 @@ impl Office {
     /// The agent directory.
     pub fn agent_dir(&self) -> &AgentDir {
         &self.agent_dir
+    }
+
+    /// From when ages count.
+    pub fn started(&self) -> Instant {
+        self.started
     }
 
     /// Both clocks.

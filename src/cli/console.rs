@@ -5,6 +5,7 @@ use crate::config::{Config, Environment, Places};
 use crate::console::run::{self, Ended, Options, RunError};
 use crate::console::terminal::TerminalError;
 use crate::console::theme::Theme;
+use crate::herdr::PaneContext;
 use crate::herdr::locate::{Located, pane_context};
 use crate::herdr::reexec::{self, GoOn, Reexec, Stage};
 
@@ -24,19 +25,13 @@ pub fn run(places: Places, socket: Located, config: Config, go_on: GoOn) -> Resu
                 )
             })?;
     let var = |name: &str| std::env::var_os(name);
-    let pane = match &go_on {
-        GoOn::Hinted => pane_context(var).map_err(|why| why.to_string()),
-        GoOn::Left => Err("you left Chief mode".to_owned()),
-        GoOn::Failed(why) => Err(why.clone()),
-        GoOn::SwitchedOff => Err("registering is switched off".to_owned()),
-        GoOn::NoPane(why) => Err(why.to_string()),
-    };
+    let pane = chief_pane(&go_on);
     let pid = std::process::id();
     let options = Options {
         socket,
         agent_dir: places.agent_dir,
         state_dir: places.state_dir,
-        second_attempt: pane.as_ref().ok().and_then(|_| reexec::second_attempt(var, pid)),
+        second_attempt: second_attempt(&pane),
         on_leaving: pane.as_ref().ok().map(|_| Reexec::without_hint(pid)),
         on_becoming_chief: (Stage::of(var, pid) == Some(Stage::Left)).then(|| Reexec::hinted(pid)),
         pane,
@@ -55,6 +50,23 @@ pub fn run(places: Places, socket: Located, config: Config, go_on: GoOn) -> Resu
         }
         Err(error) => Err(failure(error)),
     }
+}
+
+/// Our pane in Herdr, if leads can see us there; else why not.
+pub(super) fn chief_pane(go_on: &GoOn) -> Result<PaneContext, String> {
+    match go_on {
+        GoOn::Hinted => pane_context(|name| std::env::var_os(name)).map_err(|why| why.to_string()),
+        GoOn::Left => Err("you left Chief mode".to_owned()),
+        GoOn::Failed(why) => Err(why.clone()),
+        GoOn::SwitchedOff => Err("registering is switched off".to_owned()),
+        GoOn::NoPane(why) => Err(why.to_string()),
+    }
+}
+
+/// How to be taken for Pi, should Herdr not list us on `pane` in spite of the hint.
+pub(super) fn second_attempt(pane: &Result<PaneContext, String>) -> Option<Reexec> {
+    pane.as_ref().ok()?;
+    reexec::second_attempt(|name| std::env::var_os(name), std::process::id())
 }
 
 fn failure(error: RunError) -> Failure {

@@ -15,7 +15,7 @@ use super::theme::{Role, Theme};
 use super::view::{ask, diagnostics, help, inbox, peers, roster};
 use crate::chief::service::Request;
 use crate::contract::{SessionId, Timestamp, Untrusted, Uuid};
-use crate::fact::{Done, Fact, Fate, Now, Standing};
+use crate::fact::{Desk, Done, Fact, Fate, Now, Standing};
 use crate::model::Model;
 
 /// How long a notice stays.
@@ -263,14 +263,18 @@ impl App {
             }
             (Pending::BecomeChief, Ok(_)) => {
                 self.say(format_args!("You are Chief."), Role::Good, now);
-                self.effects.push_back(Effect::BecameChief);
+                if !self.is_attached() {
+                    self.effects.push_back(Effect::BecameChief);
+                }
             }
             (Pending::BecomeChief, Err(why)) => {
                 self.say(format_args!("Not Chief: {why}"), Role::Alarm, now);
             }
             (Pending::Leave, Ok(_)) => {
                 self.say(format_args!("You are not Chief any more: watching."), Role::Notice, now);
-                self.effects.push_back(Effect::Left);
+                if !self.is_attached() {
+                    self.effects.push_back(Effect::Left);
+                }
             }
             (Pending::Leave, Err(why)) => self.say(format_args!("Leaving failed: {why}"), Role::Alarm, now),
             (Pending::Focus, Err(why)) => {
@@ -448,8 +452,7 @@ impl App {
     fn interrupt(&mut self, now: Now) {
         let again =
             self.interrupted.is_some_and(|at| now.mono.saturating_sub(at) < super::burst::TWICE_WITHIN);
-        let at_stake = self.model.queued() > 0 && self.model.standing().lease().is_some();
-        if again && at_stake && self.confirm != Some(Confirm::Quit) {
+        if again && self.quitting_voids() && self.confirm != Some(Confirm::Quit) {
             self.keep_draft(now);
             self.interrupted = Some(now.mono);
             self.confirm = Some(Confirm::Quit);
@@ -485,12 +488,22 @@ impl App {
         }
     }
 
+    /// Whether another process of ours is the Chief service.
+    fn is_attached(&self) -> bool {
+        matches!(self.model.desk(), Some(Desk::Of { .. }))
+    }
+
+    /// Whether what is queued is void once this process ends, and its lease with it.
+    fn quitting_voids(&self) -> bool {
+        !self.is_attached() && self.model.queued() > 0 && self.model.standing().lease().is_some()
+    }
+
     fn quit(&mut self) {
         if self.layers.pop().is_some() {
             // At the root only: elsewhere it backs out.
             return;
         }
-        if self.model.queued() > 0 && self.model.standing().lease().is_some() {
+        if self.quitting_voids() {
             self.confirm = Some(Confirm::Quit);
         } else {
             self.effects.push_back(Effect::Quit);

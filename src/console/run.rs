@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crossterm::event::{Event, KeyEventKind};
 use futures_util::FutureExt;
-use tokio::sync::{Notify, mpsc, oneshot, watch};
+use tokio::sync::mpsc;
 
 use super::app::{App, Effect, Settings};
 use super::burst::{BurstGuard, Passed};
@@ -17,19 +17,19 @@ use super::terminal::{self, Events, Screen, Signal, Signals, TerminalError};
 use super::text::Visible;
 use super::theme::{Role, Theme};
 use super::view::frame;
-use crate::chief::lease::Place;
-use crate::chief::service::{self, Request, Setup};
+use crate::chief::service::Request;
 use crate::chief::staff::Office;
-use crate::chief::state_dir::{StateDir, StateError};
+use crate::chief::state_dir::StateError;
 use crate::contract::{Timestamp, Untrusted};
+use crate::control::host::{self, Host, HostError};
+use crate::control::socket::ControlSocket;
 use crate::disk::thread::DiskThreadGone;
-use crate::disk::{AgentDir, DiskError, DiskThread, durable};
-use crate::fact::{self, Fact, FactSender, Now};
+use crate::disk::{AgentDir, DiskError, durable};
+use crate::fact::Now;
 use crate::herdr::reexec::Reexec;
-use crate::herdr::register::{Releaser, Timing};
-use crate::herdr::{Client, Located, PaneContext, Registrar, Registration};
+use crate::herdr::register::Releaser;
+use crate::herdr::{Located, PaneContext, Registration};
 use crate::model::Model;
-use crate::source;
 
 /// Frames are at least this far apart.
 const FRAME: Duration = Duration::from_millis(8);
@@ -84,6 +84,15 @@ pub enum RunError {
     Io(#[from] std::io::Error),
 }
 
+impl From<HostError> for RunError {
+    fn from(error: HostError) -> Self {
+        match error {
+            HostError::State(error) => Self::State(error),
+            HostError::Io(error) => Self::Io(error),
+        }
+    }
+}
+
 /// How the console ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ended {
@@ -111,90 +120,19 @@ async fn console(options: Options, keymap: Keymap) -> Result<Ended, RunError> {
     let mut screen = Screen::enter(terminal::Options::default())?;
     let mut events = Events::start()?;
 
-    let started = Instant::now();
-    let state = StateDir::open(&options.state_dir, &options.socket.path)?;
-    let session = state.identity()?.session();
-    let runtime = options.agent_dir.runtime(&options.socket.path);
-    let office = Arc::new(Office::new(options.agent_dir, runtime, session.clone(), started));
-    let disk = DiskThread::spawn()?;
+    let control = ControlSocket::of_environment(&options.state_dir, &options.socket.path);
+    let host = Host::start(host::Options {
+        socket: options.socket.clone(),
+        agent_dir: options.agent_dir,
+        state_dir: options.state_dir,
+        pane: options.pane,
+        control,
+    })?;
     let kept = {
-        let drafts = state.drafts();
-        disk.run(move || drafts::load_all(&drafts)).await.unwrap_or_default()
+        let drafts = host.state.drafts();
+        host.disk.run(move || drafts::load_all(&drafts)).await.unwrap_or_default()
     };
-
-    let (facts, received) = fact::channel();
-    let client = Client::new(options.socket.path());
-    let (registrar, registration) = match &options.pane {
-        Ok(pane) => {
-            let registrar = Registrar::start(client.clone(), pane.clone(), Timing::default());
-            let registration = registrar.status().borrow().clone();
-            (Some(registrar), registration)
-        }
-        Err(why) => (None, Registration::NotTried { why: why.clone() }),
-    };
-    let releaser = registrar.as_ref().map(Registrar::releaser);
-    let place = match &options.pane {
-        Ok(pane) => Place {
-            pane: pane.pane.as_str().into(),
-            tab: pane.tab.as_str().into(),
-            workspace: pane.workspace.as_str().into(),
-        },
-        Err(_) => Place::none(),
-    };
-    let lease_changed = Arc::new(Notify::new());
-    let mail_changed = Arc::new(Notify::new());
-    let (snapshots, snapshots_seen) = watch::channel(None);
-    let snapshots_told = snapshots_seen.clone();
-    let (requests, asked) = mpsc::channel(256);
-    let status = registrar.as_ref().map(Registrar::status);
-    let registrar = registrar.map(Arc::new);
-    let mut tasks = tokio::task::JoinSet::new();
-    tasks.spawn(source::inventory::run(
-        client.clone(),
-        Arc::clone(&office),
-        disk.clone(),
-        facts.clone(),
-        snapshots,
-    ));
-    tasks.spawn(source::records::run(
-        Arc::clone(&office),
-        disk.clone(),
-        facts.clone(),
-        Arc::clone(&lease_changed),
-        Arc::clone(&mail_changed),
-    ));
-    tasks.spawn(last_resort(Arc::clone(&office), releaser.clone()));
-    if let Some(status) = status {
-        tasks.spawn(tell_registration(status, facts.clone()));
-    }
-    if let Some(registrar) = registrar.clone() {
-        tasks.spawn(tell_registrar(registrar, snapshots_seen.clone()));
-    }
-    let (peers_shown, shows_peers) = watch::channel(false);
-    let on_runtime = office.runtime().clone();
-    tasks.spawn(source::peers::run(on_runtime, disk.clone(), facts.clone(), shows_peers));
-    tasks.spawn(source::surroundings::run(
-        Arc::clone(&office),
-        options.socket.clone(),
-        disk.clone(),
-        facts.clone(),
-        snapshots_told,
-    ));
-    let service = tokio::spawn(service::run(
-        Setup {
-            office: Arc::clone(&office),
-            disk: disk.clone(),
-            state: state.clone(),
-            herdr: client,
-            place,
-            registrar,
-            facts,
-            lease_changed,
-            mail_changed,
-            snapshots: snapshots_seen.clone(),
-        },
-        asked,
-    ));
+    let last_resort = tokio::spawn(last_resort(Arc::clone(&host.office), host.releaser.clone()));
 
     let settings = Settings {
         herdr_session: options.socket.session_name(),
@@ -204,19 +142,15 @@ async fn console(options: Options, keymap: Keymap) -> Result<Ended, RunError> {
         clock: local_time,
         guided: options.guided,
     };
-    let app = App::new(Model::new(session, registration), settings, kept.drafts);
+    let model = Model::new(host.office.session().clone(), host.registration.clone());
+    let app = App::new(model, settings, kept.drafts);
     let (troubles, mut troubles_seen) = mpsc::unbounded_channel();
     let mut console = Console {
         app,
-        office,
-        disk,
-        state,
-        requests,
-        started,
+        host,
         guard: BurstGuard::default(),
         unsaved: BTreeMap::new(),
         save: Debounce::default(),
-        peers_shown,
         title: Visible::default(),
         dirty: true,
         next_frame: None,
@@ -229,13 +163,13 @@ async fn console(options: Options, keymap: Keymap) -> Result<Ended, RunError> {
     for skipped in kept.skipped {
         console.app.say(format_args!("A draft was not read: {skipped}"), Role::Warning, console.now());
     }
-    let turned = console.turn(&mut screen, &mut events, &mut signals, &received, &mut troubles_seen);
+    let turned = console.turn(&mut screen, &mut events, &mut signals, &mut troubles_seen);
     // Drafts, lease and registration matter after a panic, too.
     let ended = std::panic::AssertUnwindSafe(turned).catch_unwind().await;
-    let unsaved = console.end(releaser, service).await;
+    let unsaved = console.end().await;
     drop(events);
     drop(screen);
-    tasks.shutdown().await;
+    last_resort.abort();
     let ended = match ended {
         Ok(ended) => ended,
         Err(panic) => std::panic::resume_unwind(panic),
@@ -270,27 +204,6 @@ async fn last_resort(office: Arc<Office>, releaser: Option<Releaser>) {
     std::process::exit(i32::from(signal.exit_code()));
 }
 
-async fn tell_registration(mut status: watch::Receiver<Registration>, facts: FactSender) {
-    loop {
-        facts.put(Fact::Registration(status.borrow_and_update().clone()));
-        if status.changed().await.is_err() {
-            return;
-        }
-    }
-}
-
-async fn tell_registrar(
-    registrar: Arc<Registrar>,
-    mut snapshots: watch::Receiver<Option<Arc<crate::herdr::Snapshot>>>,
-) {
-    while snapshots.changed().await.is_ok() {
-        let snapshot = snapshots.borrow_and_update().clone();
-        if let Some(snapshot) = snapshot {
-            registrar.observe(&snapshot);
-        }
-    }
-}
-
 /// A time of day on the operator's clock, `09:12`.
 fn local_time(at: Timestamp) -> String {
     let millis = i64::try_from(at.as_millis()).unwrap_or(i64::MAX);
@@ -302,16 +215,10 @@ fn local_time(at: Timestamp) -> String {
 
 struct Console {
     app: App,
-    office: Arc<Office>,
-    disk: DiskThread,
-    state: StateDir,
-    requests: mpsc::Sender<Request>,
-    started: Instant,
+    host: Host,
     guard: BurstGuard,
     unsaved: BTreeMap<PathBuf, Draft>,
     save: Debounce,
-    /// Whether the peers have to be looked at.
-    peers_shown: watch::Sender<bool>,
     title: Visible,
     dirty: bool,
     /// When the frame shown is out of date by itself.
@@ -341,7 +248,7 @@ enum Turn {
 
 impl Console {
     fn now(&self) -> Now {
-        self.office.now()
+        self.host.office.now()
     }
 
     async fn turn(
@@ -349,7 +256,6 @@ impl Console {
         screen: &mut Screen,
         events: &mut Events,
         signals: &mut Signals,
-        facts: &fact::FactReceiver,
         troubles: &mut mpsc::UnboundedReceiver<News>,
     ) -> Result<Ended, RunError> {
         loop {
@@ -368,7 +274,7 @@ impl Console {
                 signal = signals.next() => match signal {
                     Signal::Continued => {
                         screen.take_back()?;
-                        self.request(Request::RegisterAgain).await;
+                        self.host.request(Request::RegisterAgain).await;
                         self.dirty = true;
                     }
                     signal => return Ok(Ended::Signal(signal)),
@@ -384,9 +290,9 @@ impl Console {
                         }
                     }
                 }
-                () = facts.ready() => {
+                () = self.host.facts.ready() => {
                     let now = self.now();
-                    self.app.facts(facts.take(), now);
+                    self.app.facts(self.host.facts.take(), now);
                     self.dirty = true;
                     if let Some(again) = self.try_the_other_name() {
                         return Ok(Ended::Again(again));
@@ -409,7 +315,9 @@ impl Console {
                 self.dirty = true;
             }
             let shows_peers = self.app.shows_peers();
-            self.peers_shown.send_if_modified(|shown| std::mem::replace(shown, shows_peers) != shows_peers);
+            self.host
+                .peers_shown
+                .send_if_modified(|shown| std::mem::replace(shown, shows_peers) != shows_peers);
             let turn = self.carry_out(screen).await;
             if self.save.take(self.now().mono) {
                 self.save_drafts();
@@ -420,10 +328,10 @@ impl Console {
                 Turn::Suspend => {
                     self.save_drafts();
                     // Whoever gets the terminal now may kill us.
-                    let saved = self.disk.run(|| ());
+                    let saved = self.host.disk.run(|| ());
                     let _ = tokio::time::timeout(SUSPEND, saved).await;
                     screen.suspend(signals).await?;
-                    self.request(Request::RegisterAgain).await;
+                    self.host.request(Request::RegisterAgain).await;
                     self.dirty = true;
                 }
                 Turn::End(ended) => return Ok(ended),
@@ -457,9 +365,9 @@ impl Console {
             (true, None) => Some(Instant::now()),
             (false, _) => self.next_frame,
         };
-        let held = self.guard.deadline().map(|at| self.started + at);
-        let save = self.save.deadline().map(|at| self.started + at);
-        let enter = self.app.settle_at().map(|at| self.started + at);
+        let held = self.guard.deadline().map(|at| self.host.office.started() + at);
+        let save = self.save.deadline().map(|at| self.host.office.started() + at);
+        let enter = self.app.settle_at().map(|at| self.host.office.started() + at);
         [frame, held, enter, save].into_iter().flatten().min()
     }
 
@@ -484,12 +392,15 @@ impl Console {
         match event {
             Event::Key(key) if self.app.context().takes_text() => {
                 if key.kind != KeyEventKind::Release {
-                    self.app.key(key, Now { mono: at.saturating_duration_since(self.started), ..now });
+                    self.app.key(
+                        key,
+                        Now { mono: at.saturating_duration_since(self.host.office.started()), ..now },
+                    );
                     self.dirty = true;
                 }
             }
             Event::Key(key) => {
-                self.guard.press(key, at.saturating_duration_since(self.started));
+                self.guard.press(key, at.saturating_duration_since(self.host.office.started()));
                 self.pass_keys();
             }
             Event::Paste(text) => {
@@ -517,18 +428,18 @@ impl Console {
         let mut turn = Turn::Go;
         for effect in self.app.take_effects() {
             match effect {
-                Effect::Request(request) => self.request(request).await,
+                Effect::Request(request) => self.host.request(request).await,
                 Effect::SaveDraft(draft) => {
-                    let path = drafts::path(&self.state.drafts(), &draft.key());
+                    let path = drafts::path(&self.host.state.drafts(), &draft.key());
                     self.unsaved.insert(path, draft);
                     self.save.changed(self.now().mono);
                 }
                 Effect::SaveDraftsNow => self.save.at_once(self.now().mono),
                 Effect::RemoveDraft(key) => {
-                    let path = drafts::path(&self.state.drafts(), &key);
+                    let path = drafts::path(&self.host.state.drafts(), &key);
                     self.unsaved.remove(&path);
-                    let directory = self.state.drafts();
-                    let removed = self.disk.run(move || drafts::remove(&directory, &key));
+                    let directory = self.host.state.drafts();
+                    let removed = self.host.disk.run(move || drafts::remove(&directory, &key));
                     self.tell_trouble("The draft of what was sent stays", None, removed);
                 }
                 Effect::Copy(text) => self.copy(text, screen),
@@ -551,16 +462,11 @@ impl Console {
         turn
     }
 
-    async fn request(&self, request: Request) {
-        // The service ends only after us; if it is gone, its panic is on the screen.
-        let _ = self.requests.send(request).await;
-    }
-
     /// Makes the drafts durable, without waiting for it; the disk thread keeps the order.
     fn save_drafts(&mut self) {
         for draft in std::mem::take(&mut self.unsaved).into_values() {
-            let (directory, saved) = (self.state.drafts(), draft.clone());
-            let saved = self.disk.run(move || drafts::save(&directory, &saved));
+            let (directory, saved) = (self.host.state.drafts(), draft.clone());
+            let saved = self.host.disk.run(move || drafts::save(&directory, &saved));
             self.tell_trouble("The draft is not saved", Some(draft), saved);
         }
     }
@@ -569,7 +475,7 @@ impl Console {
     fn save_again(&mut self, draft: Draft) {
         let key = draft.key();
         if self.app.keeps(&key) {
-            self.unsaved.entry(drafts::path(&self.state.drafts(), &key)).or_insert(draft);
+            self.unsaved.entry(drafts::path(&self.host.state.drafts(), &key)).or_insert(draft);
             self.save.failed(self.now().mono);
         }
     }
@@ -596,11 +502,11 @@ impl Console {
 
     /// Puts text on the terminal's clipboard, and always into a file of ours.
     fn copy(&mut self, text: Untrusted, screen: &mut Screen) {
-        let path = self.state.copied();
+        let path = self.host.state.copied();
         let shown = durable::shown(&path).to_string();
         let bytes = text.to_str_lossy().into_owned().into_bytes();
         let offered = screen.copy(&bytes).is_ok();
-        let written = self.disk.run(move || durable::publish(&path, &bytes));
+        let written = self.host.disk.run(move || durable::publish(&path, &bytes));
         let troubles = self.troubles.clone();
         tokio::spawn(async move {
             let told = match written.await {
@@ -617,11 +523,11 @@ impl Console {
 
     /// Keeps drafts, releases lease and registration, within a bounded time; why drafts could not be
     /// kept.
-    async fn end(&mut self, releaser: Option<Releaser>, service: tokio::task::JoinHandle<()>) -> Vec<String> {
+    async fn end(mut self) -> Vec<String> {
         let mut unsaved = Vec::new();
         for draft in std::mem::take(&mut self.unsaved).into_values() {
-            let directory = self.state.drafts();
-            let saved = self.disk.run(move || drafts::save(&directory, &draft));
+            let directory = self.host.state.drafts();
+            let saved = self.host.disk.run(move || drafts::save(&directory, &draft));
             match tokio::time::timeout(SHUTDOWN, saved).await {
                 Ok(Ok(Ok(()))) => {}
                 Ok(Ok(Err(error))) => unsaved.push(error.to_string()),
@@ -629,24 +535,7 @@ impl Console {
                 Err(_) => unsaved.push("the disk does not answer".to_owned()),
             }
         }
-        let (done, finished) = oneshot::channel();
-        let released = tokio::time::timeout(SHUTDOWN, async {
-            self.request(Request::Shutdown(done)).await;
-            finished.await.is_ok()
-        });
-        if !released.await.unwrap_or(false) {
-            tracing::warn!("the service did not end in time");
-            service.abort();
-            if let Some(releaser) = releaser {
-                let released = tokio::task::spawn_blocking(move || releaser.release_blocking());
-                // Title and tokens lapse by themselves if this fails, too.
-                let _ = tokio::time::timeout(SHUTDOWN, released).await;
-            }
-            // The service was ended before it could: descriptor and lock go, if the disk answers.
-            let office = Arc::clone(&self.office);
-            let released = self.disk.run(move || drop(office.lease().take()));
-            let _ = tokio::time::timeout(SHUTDOWN, released).await;
-        }
+        self.host.end().await;
         unsaved
     }
 }

@@ -11,6 +11,7 @@ pub mod message;
 pub mod peer;
 pub mod record;
 pub mod role;
+pub mod serial;
 pub mod text;
 
 pub use claim::Claim;

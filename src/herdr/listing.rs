@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use super::api::{Agent, AgentSession, Status};
 use super::locate::PaneContext;
 use crate::contract::Untrusted;
@@ -12,7 +14,7 @@ pub const SOURCE: &str = "herdr:pi";
 pub const AGENT: &str = "pi";
 
 /// A place in Herdr.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
     /// The pane.
     pub pane: Untrusted,
@@ -36,7 +38,7 @@ pub enum Listing {
 }
 
 /// What is on our pane instead.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum OnOurPane {
     /// No agent: Herdr does not take the pane's program for one.
     Nothing,

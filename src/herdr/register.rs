@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::{Mutex, watch};
 use tokio::task::JoinHandle;
@@ -40,7 +41,7 @@ const RELEASE_TIMEOUT: Duration = Duration::from_millis(700);
 const RELEASE_PATIENCE: Duration = Duration::from_millis(300);
 
 /// Whether leads can write up, and if not, why.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Registration {
     /// Nothing is reported.
     NotTried {

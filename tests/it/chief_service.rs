@@ -130,7 +130,10 @@ impl World {
             mail_changed: Arc::clone(&mail_changed),
             snapshots: seen,
         };
-        let task = tokio::spawn(service::run(setup, asked));
+        let task = tokio::spawn(async move {
+            let mut asked = asked;
+            service::run(setup, &mut asked, mpsc::channel(1).1).await;
+        });
         Service { office, received, requests, task, looking, seen: Vec::new(), ticket: 0 }
     }
 

@@ -88,6 +88,7 @@ impl Place {
         // Nothing of the caller's: no HOME, XDG_*, PI_*, HERDR_* or TMUX.
         command.env_clear().current_dir(self.dir.path()).args(arguments);
         command.env("HOME", self.path("home")).env("LANG", "C.UTF-8").env("TERM", "xterm-256color");
+        command.env("XDG_RUNTIME_DIR", self.dir.path());
         command.envs(self.vars.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command

@@ -137,11 +137,43 @@ impl Drop for Served {
 }
 
 #[test]
-fn a_second_console_is_suspended_and_takes_over_by_key_once_the_first_quit() {
+fn a_second_console_uses_the_first_and_takes_its_place_when_it_quits() {
     let home = home();
     let served = Served::start(home.path(), &["--speed", "0"]);
     let mut first = Harness::start_in(headman(home.path(), &[], &served.environment), 120, 40);
     first.wait_for("to be Chief with an ask", |it| it.shows("chief since") && it.shows("NEEDS YOU"));
+    let mut second = Harness::start_in(headman(home.path(), &[], &served.environment), 120, 40);
+    let of_the_first = format!("(process {})", first.pid().as_raw_pid());
+    second.wait_for("to say whose service it uses", |it| {
+        it.shows("● chief since") && it.shows(&of_the_first) && it.shows("NEEDS YOU")
+    });
+    press(&mut second, "n", "the ask", |it| it.shows("asks,"));
+    press(&mut second, "r", "the composer", |it| it.shows("8192 bytes"));
+    press(&mut second, "Ye", "the text", |it| it.shows("Ye"));
+    press(&mut second, "\u{1b}", "the draft", |it| it.shows("Draft"));
+    press(&mut second, "\u{1b}", "the roster", |it| it.shows("Leads"));
+
+    press(&mut first, "q", "anything", |_| true);
+    assert!(first.finish().success());
+    second.wait_for("to be Chief itself", |it| it.shows("● chief since") && !it.shows(&of_the_first));
+    // The ask is still there, and so is the draft.
+    assert!(second.shows("NEEDS YOU"));
+    press(&mut second, "r", "the draft in the composer", |it| it.shows("Ye") && it.shows("8192 bytes"));
+    press(&mut second, "s.", "the whole text", |it| it.shows("Yes."));
+    press(&mut second, "\r", "the answer", |it| it.shows("● answered"));
+    press(&mut second, "\u{3}", "to be asked again", |it| it.shows("Ctrl-c again"));
+    press(&mut second, "\u{3}", "anything", |_| true);
+    assert!(second.finish().success());
+    second.assert_given_back();
+}
+
+#[test]
+fn beside_a_console_that_is_stopped_another_is_suspended_and_takes_over_by_key_once_that_ended() {
+    let home = home();
+    let served = Served::start(home.path(), &["--speed", "0"]);
+    let mut first = Harness::start_in(headman(home.path(), &[], &served.environment), 120, 40);
+    first.wait_for("to be Chief with an ask", |it| it.shows("chief since") && it.shows("NEEDS YOU"));
+    kill_process(first.pid(), Signal::STOP).unwrap();
     let mut second = Harness::start_in(headman(home.path(), &[], &served.environment), 120, 40);
     second.wait_for("to be suspended and to say by whom", |it| {
         it.shows("○ suspended")
@@ -157,18 +189,14 @@ fn a_second_console_is_suspended_and_takes_over_by_key_once_the_first_quit() {
     press(&mut second, "\u{1b}", "the draft", |it| it.shows("Draft"));
     press(&mut second, "\u{1b}", "the roster", |it| it.shows("Leads"));
 
-    press(&mut first, "q", "anything", |_| true);
-    assert!(first.finish().success());
+    kill_process(first.pid(), Signal::KILL).unwrap();
+    first.wait_for_exit();
     second.wait_for("to see it free", |it| it.shows("the lease is free now"));
     press(&mut second, "c", "to be Chief", |it| it.shows("● chief since"));
     // The ask is still there, and so is the draft.
     assert!(second.shows("NEEDS YOU"));
     press(&mut second, "r", "the draft in the composer", |it| it.shows("Yes.") && it.shows("8192 bytes"));
     press(&mut second, "\r", "the answer", |it| it.shows("● answered"));
-    press(&mut second, "\u{3}", "to be asked again", |it| it.shows("Ctrl-c again"));
-    press(&mut second, "\u{3}", "anything", |_| true);
-    assert!(second.finish().success());
-    second.assert_given_back();
 }
 
 #[test]

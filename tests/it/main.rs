@@ -11,6 +11,7 @@ mod cli_check;
 mod cli_doctor;
 mod cli_herd;
 mod cli_support;
+mod control;
 mod demo_console;
 mod demo_world;
 mod differences;

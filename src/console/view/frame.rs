@@ -12,9 +12,8 @@ use crate::console::intent::Intent;
 use crate::console::paint::Pen;
 use crate::console::text::{self, Visible};
 use crate::console::theme::Role;
-use crate::console::view::diagnostics::chief_sentence;
 use crate::console::view::roster::Pane;
-use crate::fact::{Now, OtherChief, Standing, Watching};
+use crate::fact::{Desk, Now, OtherChief, Standing, Watching};
 use crate::model::HerdrState;
 
 /// Below this nothing but one line is drawn.
@@ -96,6 +95,10 @@ fn header(app: &App, now: Now, line: Rect, pen: &mut Pen<'_>, ages: &mut Ages) {
     let end = line.right().saturating_sub(help.width() as u16);
     pen.put(end, line.y, line.right(), &help, Role::Key);
 
+    let of = match app.model.desk() {
+        Some(Desk::Of { pid }) => format!(" (process {pid})"),
+        _ => String::new(),
+    };
     let (standing, standing_role) = match app.model.standing() {
         Standing::Starting => (text::line("starting"), Role::Muted),
         Standing::Observer { .. } => (text::line(format_args!("{} observer", glyphs.off)), Role::Notice),
@@ -103,7 +106,7 @@ fn header(app: &App, now: Now, line: Rect, pen: &mut Pen<'_>, ages: &mut Ages) {
             (text::line(format_args!("{} chief", glyphs.on)), Role::Good)
         }
         Standing::Chief { since, .. } => (
-            text::line(format_args!("{} chief since {}", glyphs.on, (app.settings.clock)(*since))),
+            text::line(format_args!("{} chief since {}{of}", glyphs.on, (app.settings.clock)(*since))),
             Role::Good,
         ),
         Standing::Suspended(_) => (text::line(format_args!("{} suspended", glyphs.off)), Role::Warning),
@@ -172,7 +175,7 @@ fn banners(app: &App, now: Now, ages: &mut Ages) -> Vec<(Visible, Role)> {
         Standing::Lost { reason, chief } => out.push((
             format!(
                 "The Chief lease was lost: {reason}. Nothing is sent, drafts are kept; {}.{}",
-                chief_sentence(chief),
+                chief.sentence(),
                 if *chief == OtherChief::None {
                     format!(" {chief_key} takes it back.")
                 } else {
@@ -195,7 +198,7 @@ fn banners(app: &App, now: Now, ages: &mut Ages) -> Vec<(Visible, Role)> {
             out.push((
                 format!(
                     "Suspended: {}{since}. It is never taken over; {chief_key} once it is free.",
-                    chief_sentence(chief)
+                    chief.sentence()
                 ),
                 Role::Warning,
             ));
@@ -204,7 +207,7 @@ fn banners(app: &App, now: Now, ages: &mut Ages) -> Vec<(Visible, Role)> {
             let refused = refused.as_ref().map(|why| format!("Not Chief: {why}. ")).unwrap_or_default();
             let next = match chief {
                 OtherChief::None => format!("press {chief_key} to become Chief and answer"),
-                chief => chief_sentence(chief),
+                chief => chief.sentence(),
             };
             out.push((format!("{refused}You are watching: {next}."), Role::Notice));
         }

@@ -9,7 +9,8 @@ use crate::console::intent::Intent;
 use crate::console::paint::Pen;
 use crate::console::text;
 use crate::console::theme::Role;
-use crate::fact::{Now, OtherChief, Standing, Watching};
+use crate::disk::durable;
+use crate::fact::{Desk, Now, Standing, Watching};
 use crate::herd::left_out;
 use crate::model::HerdrState;
 
@@ -63,10 +64,24 @@ pub fn findings(app: &App, now: Now) -> Vec<(Gravity, String)> {
         Standing::Chief { lease, .. } => (Gravity::Good, format!("You are Chief, under lease {lease}.")),
         Standing::Starting => (Gravity::Note, "Starting.".to_owned()),
         Standing::Observer { refused: Some(why), .. } => (Gravity::Warning, format!("Not Chief: {why}.")),
-        Standing::Observer { chief, .. } => (Gravity::Note, format!("Watching; {}.", chief_sentence(chief))),
-        Standing::Suspended(chief) => (Gravity::Warning, format!("Suspended; {}.", chief_sentence(chief))),
+        Standing::Observer { chief, .. } => (Gravity::Note, format!("Watching; {}.", chief.sentence())),
+        Standing::Suspended(chief) => (Gravity::Warning, format!("Suspended; {}.", chief.sentence())),
         Standing::Lost { reason, .. } => (Gravity::Warning, format!("The Chief lease was lost: {reason}.")),
     });
+    out.extend(model.desk().map(|desk| match desk {
+        Desk::Own { socket } => {
+            (Gravity::Good, format!("Verbs and other consoles use this one, by {}.", durable::shown(socket)))
+        }
+        Desk::Alone(why) => {
+            (Gravity::Warning, format!("No verb and no other console can use this one: {why}."))
+        }
+        Desk::Of { pid } => (
+            Gravity::Note,
+            format!(
+                "The Chief is process {pid} of yours; this console uses it, and takes its place when it ends."
+            ),
+        ),
+    }));
     out.push(match model.herdr() {
         HerdrState::Starting => (Gravity::Note, "Herdr was not reached yet.".to_owned()),
         HerdrState::Up => {
@@ -133,26 +148,6 @@ pub fn findings(app: &App, now: Now) -> Vec<(Gravity, String)> {
         out.push((gravity, left_out.sentence()));
     }
     out
-}
-
-/// Who is Chief instead, as the end of a sentence.
-pub fn chief_sentence(chief: &OtherChief) -> String {
-    match chief {
-        OtherChief::None => "nobody is Chief".to_owned(),
-        OtherChief::Held(descriptor) => format!(
-            "session {} is Chief, on pane {}, process {}",
-            descriptor.session.as_untrusted().first_units(40).escaped(),
-            descriptor.pane.first_units(40).escaped(),
-            descriptor.claim.pid
-        ),
-        OtherChief::OwnConsole(descriptor) => format!(
-            "another headman of yours is Chief, process {} on pane {}",
-            descriptor.claim.pid,
-            descriptor.pane.first_units(40).escaped()
-        ),
-        OtherChief::InProgress => "another process is becoming Chief".to_owned(),
-        OtherChief::Unverifiable(why) => format!("who is Chief can't be verified: {why}"),
-    }
 }
 
 /// The same as plain lines, to be copied.

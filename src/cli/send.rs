@@ -1,0 +1,525 @@
+//! What `headman message` and `headman reply` share: through the running Chief of the same state
+//! directory and socket, or as Chief for as long as it takes.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use tokio::sync::mpsc;
+
+use super::counter::{Counter, Seen, Signals};
+use super::failure::{Exit, Failure};
+use super::out::{Out, note};
+use super::{duration, input};
+use crate::chief::attach::{AttachError, FileArgument, Form, LimitsError};
+use crate::chief::service::Request;
+use crate::chief::staff::{Letter, Office, Reply};
+use crate::chief::state_dir::StateDir;
+use crate::config::Places;
+use crate::contract::json::ObjectWriter;
+use crate::contract::role::Role;
+use crate::contract::{Kind, Message, PendingAsk, SessionId, Timestamp, Untrusted, Uuid};
+use crate::control::client::{self, Connection};
+use crate::control::host::{self, Host};
+use crate::control::socket::ControlSocket;
+use crate::disk::inbox::{self, Content};
+use crate::disk::records::{self, Holding};
+use crate::disk::{Runtime, durable};
+use crate::fact::{Done, Fate, OtherChief, Sent, Standing};
+use crate::herd::{Lead, Roster};
+use crate::herdr::Client;
+use crate::herdr::locate::Located;
+
+/// Characters that the beginning of an id must have to stand for it.
+const SHORTEST: usize = 8;
+/// More never fits into a record.
+const MAX_TEXT_BYTES: usize = 64 * 1024;
+/// How long a lead gets to take it from a Chief that ends then.
+const WAIT: Duration = Duration::from_secs(30);
+/// Queued messages that are named one by one.
+const NAMED: usize = 20;
+
+/// What both are asked.
+#[derive(Debug, Args)]
+pub(super) struct Options {
+    /// What to say; `-` is standard input
+    #[arg(value_name = "TEXT|-", allow_hyphen_values = true)]
+    text: OsString,
+    /// A file to attach, or a result as result:UUID; may be given again
+    #[arg(long = "file", value_name = "PATH")]
+    files: Vec<OsString>,
+    /// Become Chief for as long as this takes, when nobody is
+    #[arg(long)]
+    take_lease: bool,
+    /// Wait so long for the lead to take it, as 30s, 500ms or 2m
+    ///
+    /// Without it a message counts as sent once it is queued; with --take-lease the wait is 30s, as
+    /// nothing is taken of a Chief that is gone.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    wait: Option<Duration>,
+}
+
+/// What is sent.
+pub(super) enum Wanted {
+    /// A message.
+    Message,
+    /// A reply to the ask whose id begins so.
+    Reply(String),
+}
+
+impl Wanted {
+    fn kind(&self) -> Kind {
+        match self {
+            Wanted::Message => Kind::ChiefMessage,
+            Wanted::Reply(_) => Kind::ChiefReply,
+        }
+    }
+
+    /// The verb, which is what fails.
+    fn what(&self) -> &'static str {
+        match self {
+            Wanted::Message => "send",
+            Wanted::Reply(_) => "reply",
+        }
+    }
+}
+
+/// An ask's id or the beginning of one.
+pub(super) fn ask_prefix(text: &str) -> Option<String> {
+    let is_hex = |byte: u8| byte == b'-' || byte.is_ascii_hexdigit();
+    let is_part = (SHORTEST..36).contains(&text.len()) && text.bytes().all(is_hex);
+    (is_part || Uuid::parse(text).is_some()).then(|| text.to_ascii_lowercase())
+}
+
+/// Sends, and tells what became of it.
+pub(super) async fn run(
+    places: &Places,
+    socket: &Located,
+    lead: &std::ffi::OsStr,
+    wanted: Wanted,
+    options: &Options,
+    out: &mut Out,
+) -> Result<Exit, Failure> {
+    let task = Task {
+        places,
+        socket,
+        what: wanted.what(),
+        lead: SessionId::new(Untrusted::from_bytes_lossy(lead.as_encoded_bytes())).ok_or_else(|| {
+            Failure::usage(format!("can't {}: that is no session id", wanted.what()), "See `headman list`")
+        })?,
+        text: text(wanted.what(), &options.text)?,
+        files: files(&options.files)?,
+        wanted,
+    };
+    let (sent, interrupted) = task.run(options).await?;
+    tell(&sent, options, out)?;
+    Ok(match sent.fate {
+        _ if interrupted => Exit::Interrupted,
+        Fate::Queued if options.wait.is_none() && !options.take_lease => Exit::Done,
+        Fate::Taken | Fate::Answered => Exit::Done,
+        Fate::Queued | Fate::Unknown | Fate::Again | Fate::Unsent => Exit::No,
+    })
+}
+
+/// The lead whose session is `wanted` or, if there is none, the only one whose session begins so.
+fn lead_of<'a>(roster: &'a Roster, wanted: &SessionId) -> Result<&'a Lead, String> {
+    if let Some(lead) = roster.lead(wanted) {
+        return Ok(lead);
+    }
+    let whole = wanted.as_untrusted();
+    if let Some(left_out) = roster.why_not(wanted) {
+        return Err(left_out.sentence());
+    }
+    let begins = |lead: &&Lead| lead.session.as_untrusted().as_wtf8().starts_with(whole.as_wtf8());
+    let is_long_enough = whole.utf16_len() >= SHORTEST;
+    let found: Vec<&Lead> = roster.leads.iter().filter(begins).filter(|_| is_long_enough).collect();
+    match found[..] {
+        [lead] => Ok(lead),
+        [] => Err(format!("session {} is no lead that Herdr shows", wanted.escaped())),
+        _ => {
+            let sessions: Vec<_> = found.iter().map(|lead| lead.session.escaped().to_string()).collect();
+            Err(format!("{} leads' sessions begin so: {}", found.len(), sessions.join(", ")))
+        }
+    }
+}
+
+fn text(what: &str, argument: &OsString) -> Result<Untrusted, Failure> {
+    let hint = "Give the text as one argument, or on standard input with `-`";
+    let bytes = if argument == "-" {
+        let bytes = input::read(&PathBuf::from("-"), MAX_TEXT_BYTES)?;
+        // The one that `echo` adds.
+        bytes.strip_suffix(b"\n").map(<[u8]>::to_vec).unwrap_or(bytes)
+    } else {
+        argument.as_encoded_bytes().to_vec()
+    };
+    if bytes.len() > MAX_TEXT_BYTES {
+        return Err(Failure::usage(
+            format!("can't {what}: the text is too long for a message"),
+            "Shorten it",
+        ));
+    }
+    let text = String::from_utf8(bytes)
+        .map_err(|_| Failure::usage(format!("can't {what}: the text is not UTF-8"), hint))
+        .map(Untrusted::from)?;
+    if text.is_blank() {
+        return Err(Failure::usage(format!("can't {what}: there is no text"), hint));
+    }
+    Ok(text)
+}
+
+/// The files, bound to where we are: the service may be elsewhere.
+fn files(options: &[OsString]) -> Result<Vec<FileArgument>, Failure> {
+    if options.is_empty() {
+        return Ok(Vec::new());
+    }
+    let here = std::env::current_dir()
+        .map_err(|error| Failure::disk("find the working directory", &error, "Go to one that is there"))?;
+    Ok(options.iter().map(|argument| FileArgument::new(argument, &here)).collect())
+}
+
+/// Why a text and its files make no message.
+fn not_attached(what: &str, error: &AttachError) -> Failure {
+    let (exit, code) = match error {
+        AttachError::Blank | AttachError::NoResultId { .. } | AttachError::ResultOfAgent { .. } => {
+            (Exit::Usage, "usage")
+        }
+        AttachError::UnknownResult { .. } => (Exit::No, "not_found"),
+        AttachError::TooLarge { .. } => (Exit::No, "too_large"),
+        AttachError::Limits(LimitsError::NotObject { .. } | LimitsError::Invalid { .. }) => {
+            (Exit::Usage, "configuration")
+        }
+        AttachError::File { .. }
+        | AttachError::Unnameable { .. }
+        | AttachError::Limits(LimitsError::Unreadable { .. }) => (Exit::Unavailable, "disk"),
+    };
+    Failure::new(exit, code, format!("can't {what}: {error}"), error.hint())
+}
+
+/// One text on its way to one lead.
+struct Task<'a> {
+    places: &'a Places,
+    socket: &'a Located,
+    what: &'static str,
+    lead: SessionId,
+    text: Untrusted,
+    files: Vec<FileArgument>,
+    wanted: Wanted,
+}
+
+/// The lead as it is now.
+struct Target {
+    lead: SessionId,
+    instance: Uuid,
+    ask: Option<PendingAsk>,
+}
+
+impl Task<'_> {
+    fn disk_failed(&self, error: &dyn std::fmt::Display) -> Failure {
+        Failure::disk(self.what, error, "See `headman doctor`")
+    }
+
+    fn occupied(&self, message: impl std::fmt::Display, hint: &str) -> Failure {
+        Failure::new(Exit::NotChief, "lease_occupied", format!("can't {}: {message}", self.what), hint)
+    }
+
+    async fn run(&self, options: &Options) -> Result<(Sent, bool), Failure> {
+        let control = ControlSocket::of_environment(&self.places.state_dir, &self.socket.path);
+        let running = control.connect().await.map_err(|error| {
+            Failure::new(
+                Exit::NotChief,
+                "chief_silent",
+                format!("can't {}: {error}", self.what),
+                "Bring it back to the foreground, or end it",
+            )
+        })?;
+        match running {
+            Some(connection) => self.through(connection, options).await,
+            None => {
+                let runtime = self.places.agent_dir.runtime(&self.socket.path);
+                self.free(&runtime, options.take_lease)?;
+                self.as_chief(control, options).await
+            }
+        }
+    }
+
+    /// Through the service of another process.
+    async fn through(&self, connection: Connection, options: &Options) -> Result<(Sent, bool), Failure> {
+        let pid = connection.hello().pid;
+        let session = connection.hello().session.clone();
+        let target = self.target(&self.office(session)).await?;
+        let (requests, asked) = mpsc::channel(8);
+        let (attached, facts) = client::attach(connection, asked);
+        let mut counter =
+            Counter { what: self.what, requests: &requests, facts: &facts, seen: Seen::default() };
+        counter.wait_for(|seen| seen.standing.as_ref().is_some_and(|it| *it != Standing::Starting)).await?;
+        let is_chief = counter.seen.lease().is_some();
+        if !is_chief {
+            let hint = "Press c in it, or add --take-lease to have it be Chief for as long as this takes";
+            match counter.seen.standing.clone() {
+                Some(
+                    Standing::Observer { chief: OtherChief::None, .. }
+                    | Standing::Suspended(OtherChief::None),
+                ) if options.take_lease => {
+                    counter.become_chief().await?;
+                }
+                Some(Standing::Lost { chief: OtherChief::None, .. }) if options.take_lease => {
+                    counter.become_chief().await?;
+                }
+                _ => {
+                    let message = format!("the running headman (process {pid}) is not Chief");
+                    return Err(Failure::new(
+                        Exit::NotChief,
+                        "not_chief",
+                        format!("can't {}: {message}", self.what),
+                        hint,
+                    ));
+                }
+            }
+        }
+        let wait = options.wait.or((!is_chief).then_some(WAIT));
+        let result = self.exchange(&mut counter, target, wait).await;
+        if !is_chief {
+            counter.ask(|ticket| Request::Leave { ticket }).await?.ok();
+        }
+        drop(requests);
+        // What was asked is on its way; nothing more is said to us.
+        attached.abort();
+        result
+    }
+
+    /// As Chief, for as long as it takes.
+    async fn as_chief(&self, control: ControlSocket, options: &Options) -> Result<(Sent, bool), Failure> {
+        let runtime = self.places.agent_dir.runtime(&self.socket.path);
+        let state = StateDir::open(&self.places.state_dir, &self.socket.path)
+            .map_err(|error| self.disk_failed(&error))?;
+        let identity = state.identity().map_err(|error| self.disk_failed(&error))?;
+        // Before anything is voided for it: the send itself looks again.
+        let target = self.target(&self.office(identity.session())).await?;
+        self.tell_voided(&runtime, &state);
+        let host = Host::start(host::Options {
+            socket: self.socket.clone(),
+            agent_dir: self.places.agent_dir.clone(),
+            state_dir: self.places.state_dir.clone(),
+            pane: Err("headman is Chief only for as long as one message takes".to_owned()),
+            control,
+        });
+        let host = host.map_err(|error| self.disk_failed(&error))?;
+        let mut counter =
+            Counter { what: self.what, requests: &host.requests, facts: &host.facts, seen: Seen::default() };
+        let result = match counter.become_chief().await {
+            Ok(()) => self.exchange(&mut counter, target, Some(options.wait.unwrap_or(WAIT))).await,
+            Err(failure) => Err(failure),
+        };
+        // Resuming as Chief at the next start is for those who were Chief before.
+        let left = if identity.role == Role::Lead && counter.seen.lease().is_some() {
+            counter.ask(|ticket| Request::Leave { ticket }).await.map(drop)
+        } else {
+            Ok(())
+        };
+        host.end().await;
+        let sent = result?;
+        left?;
+        Ok(sent)
+    }
+
+    /// Sends, and waits for what becomes of it; whether a signal ended the waiting.
+    async fn exchange(
+        &self,
+        counter: &mut Counter<'_>,
+        target: Target,
+        wait: Option<Duration>,
+    ) -> Result<(Sent, bool), Failure> {
+        // From here on an interruption gives the lease back first.
+        let mut signals = Signals::new().map_err(|error| self.disk_failed(&error))?;
+        let Some(lease) = counter.seen.lease() else { return Err(counter.gone()) };
+        let (text, files) = (self.text.clone(), self.files.clone());
+        let Target { lead, instance, ask } = target;
+        let outcome = counter
+            .ask(|ticket| match ask {
+                None => {
+                    let letter = Letter { lead, instance, lease, text, files };
+                    Request::Message { ticket, letter }
+                }
+                Some(PendingAsk { ask, question, .. }) => {
+                    let reply = Reply { lead, instance, ask, question, lease, text, files };
+                    Request::Reply { ticket, reply }
+                }
+            })
+            .await?;
+        let what = self.what;
+        let refused = |why: String| {
+            Failure::new(
+                Exit::No,
+                "refused",
+                format!("can't {what}: {why}"),
+                "See `headman list`, then try again",
+            )
+        };
+        let Done::Sent(id) = outcome.map_err(refused)? else { return Err(counter.gone()) };
+        counter.wait_for(|seen| seen.sent(id).is_some()).await?;
+        let is_settled = |seen: &Seen| seen.sent(id).is_some_and(|sent| sent.fate.is_final(sent.kind));
+        let interrupted = match wait {
+            None => false,
+            Some(wait) => tokio::select! {
+                () = counter.until(is_settled) => false,
+                () = tokio::time::sleep(wait) => false,
+                _ = signals.next() => true,
+            },
+        };
+        counter.seen.sent(id).cloned().map(|sent| (sent, interrupted)).ok_or_else(|| counter.gone())
+    }
+
+    fn office(&self, session: SessionId) -> Office {
+        let runtime = self.places.agent_dir.runtime(&self.socket.path);
+        Office::new(self.places.agent_dir.clone(), runtime, session, Instant::now())
+    }
+
+    /// Looks for the lead, and says how the files will go.
+    async fn target(&self, office: &Office) -> Result<Target, Failure> {
+        let herdr = Client::new(PathBuf::from(&self.socket.path));
+        let snapshot =
+            herdr.snapshot().await.map_err(|error| Failure::herdr(self.what, &error, self.socket))?;
+        let roster = office.roster(&snapshot).map_err(|error| self.disk_failed(&error))?;
+        let not_found = |message: String| {
+            let message = format!("can't {}: {message}", self.what);
+            Failure::new(Exit::No, "not_found", message, "See `headman list`")
+        };
+        let found = lead_of(&roster, &self.lead).map_err(not_found)?;
+        let ask = match (&self.wanted, &found.pending_ask) {
+            (Wanted::Message, _) => None,
+            (Wanted::Reply(id), Some(pending)) if pending.ask.to_string().starts_with(id) => {
+                Some(pending.clone())
+            }
+            (Wanted::Reply(_), Some(pending)) => {
+                return Err(not_found(format!("that lead asks something else now, {}", pending.ask)));
+            }
+            (Wanted::Reply(_), None) => {
+                return Err(not_found("that ask is not pending; it was answered or withdrawn".to_owned()));
+            }
+        };
+        let rendered = office
+            .render(self.wanted.kind(), &found.session, &self.text, &self.files)
+            .map_err(|error| not_attached(self.what, &error))?;
+        for file in &rendered.files {
+            if let Form::Reference(why) = file.form {
+                let name = file.name.escaped();
+                note(&format!("{name} goes by its path and size, because {}", why.as_str()));
+            }
+        }
+        Ok(Target { lead: found.session.clone(), instance: found.instance, ask })
+    }
+
+    /// Whether nobody is Chief, and we may become it.
+    fn free(&self, runtime: &Runtime, take_lease: bool) -> Result<(), Failure> {
+        let holding = records::read_holding(runtime).map_err(|error| self.disk_failed(&error))?;
+        match holding {
+            Holding::Held(chief) => Err(self.occupied(
+                format!(
+                    "session {} on pane {} (process {}) is Chief",
+                    chief.session.escaped(),
+                    chief.pane.escaped(),
+                    chief.claim.pid
+                ),
+                "Send it from there, or leave Chief mode there first",
+            )),
+            Holding::InProgress(claim) => {
+                Err(self
+                    .occupied(format!("process {} is becoming Chief", claim.pid), "Try again in a moment"))
+            }
+            Holding::Unverifiable(why) => {
+                Err(self.occupied(format!("it can't be told who is Chief: {why}"), "See `headman doctor`"))
+            }
+            Holding::Free | Holding::Stale(_) if !take_lease => Err(Failure::new(
+                Exit::NotChief,
+                "not_chief",
+                format!("can't {}: no Chief is running here", self.what),
+                "Start the console with `headman`, or `headman serve`, or add --take-lease to be Chief for as long \
+                 as this takes",
+            )),
+            Holding::Free | Holding::Stale(_) => Ok(()),
+        }
+    }
+
+    /// Says which messages that still stand in leads' inboxes a new lease makes void: those of the
+    /// lease before it. What is left of earlier ones has been void since that began, and was told
+    /// then.
+    fn tell_voided(&self, runtime: &Runtime, state: &StateDir) {
+        let mut queued: Vec<Message> = Vec::new();
+        let hashes = durable::list(&runtime.inboxes()).unwrap_or_default();
+        for hash in hashes.iter().filter_map(|name| name.to_str()) {
+            // What can't be listed can't be named; the lead judges it all the same.
+            let entries = inbox::list(&runtime.inbox_of_hash(hash)).unwrap_or_default();
+            queued.extend(entries.into_iter().filter(|entry| !entry.quarantined).filter_map(|entry| {
+                match entry.content {
+                    Content::Valid(message)
+                        if matches!(message.kind, Kind::ChiefMessage | Kind::ChiefReply) =>
+                    {
+                        Some(*message)
+                    }
+                    _ => None,
+                }
+            }));
+        }
+        let voided = of_the_last_lease(queued, last_claim(state));
+        for message in voided.iter().take(NAMED) {
+            note(&format!(
+                "taking the lease voids message {} to {}, still queued under lease {}",
+                message.id,
+                message.to.escaped(),
+                message.lease
+            ));
+        }
+        if voided.len() > NAMED {
+            note(&format!("taking the lease voids {} more queued messages", voided.len() - NAMED));
+        }
+        if !voided.is_empty() {
+            note("what of it is yours is sent again, by this or your next Chief");
+        }
+    }
+}
+
+/// When a console of this state directory last claimed the lease: the file is written at no other
+/// time.
+fn last_claim(state: &StateDir) -> Option<Timestamp> {
+    let written = std::fs::metadata(state.sidecar()).and_then(|found| found.modified()).ok()?;
+    let since = written.duration_since(std::time::UNIX_EPOCH).ok()?;
+    Some(Timestamp::from_millis(u64::try_from(since.as_millis()).ok()?))
+}
+
+/// Those that were sent under the lease of the latest, if that was sent after `claimed`. No record
+/// says which lease was the last one, so this is as near as can be told.
+fn of_the_last_lease(mut queued: Vec<Message>, claimed: Option<Timestamp>) -> Vec<Message> {
+    queued.retain(|message| claimed.is_none_or(|claimed| message.created_at >= claimed));
+    queued.sort_by_key(|message| (message.created_at, message.id));
+    let last = queued.last().map(|message| message.lease);
+    queued.retain(|message| Some(message.lease) == last);
+    queued
+}
+
+fn tell(sent: &Sent, options: &Options, out: &mut Out) -> Result<(), Failure> {
+    if out.is_json() {
+        let object = ObjectWriter::new()
+            .string("id", &sent.id.to_string().into())
+            .string("session", sent.lead.as_untrusted())
+            .optional("ask_id", sent.ask.map(|ask| ask.to_string().into()).as_ref())
+            .string("fate", &sent.fate.name().into())
+            .finish();
+        return out.json(&String::from_utf8_lossy(&object));
+    }
+    let meaning = match sent.fate {
+        Fate::Answered => "the lead went on",
+        Fate::Taken if sent.kind == Kind::ChiefReply => "the lead has it, and still shows its ask",
+        Fate::Taken => "the lead has it",
+        Fate::Queued if options.take_lease => {
+            "not taken, and not valid any more, as the lease is given back; your next console that is Chief \
+             sends it again. The lead is busy, or has seen no Chief listed in Herdr since it started: send it \
+             from a console in a Herdr pane, or try a longer --wait"
+        }
+        Fate::Queued => "in the lead's inbox",
+        Fate::Unknown => "ask the lead",
+        Fate::Again => "it was sent again",
+        Fate::Unsent => "it could not be put into the lead's inbox",
+    };
+    out.text(&format!("{} {}: {meaning}", sent.id, sent.fate.as_str()))
+}

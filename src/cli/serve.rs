@@ -1,0 +1,217 @@
+//! `headman serve`: a Chief without a screen. It holds the lease, receives into the journal, and
+//! answers on the control socket.
+
+use std::time::Duration;
+
+use tokio::signal::unix::SignalKind;
+
+use super::block_on;
+use super::console::{chief_pane, second_attempt};
+use super::counter::Signals;
+use super::failure::{Exit, Failure};
+use super::out::{Out, note};
+
+use crate::chief::service::Request;
+use crate::config::Places;
+use crate::contract::json::ObjectWriter;
+use crate::control::host::{self, Host};
+use crate::control::socket::ControlSocket;
+use crate::fact::{Desk, Fact, Mail, OtherChief, Standing};
+use crate::herdr::locate::Located;
+use crate::herdr::reexec::{GoOn, Reexec};
+
+/// How long becoming Chief may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The ticket of the one request that has an outcome.
+const BECOME_CHIEF: u64 = 1;
+
+/// How it ended.
+enum Ended {
+    Signal(Exit),
+    /// Chief mode was left by another process.
+    Left,
+    /// To be executed again, so that Herdr takes us for Pi.
+    Again(Reexec),
+}
+
+/// Runs until a signal ends it, or it is Chief no more.
+///
+/// # Errors
+/// [`Failure`] where it can't be Chief, or lost the lease.
+pub fn run(places: Places, socket: Located, go_on: &GoOn, out: &mut Out) -> Result<Exit, Failure> {
+    match block_on(serve(places, socket, go_on, out))?? {
+        Ended::Signal(exit) => Ok(exit),
+        Ended::Left => Ok(Exit::Done),
+        Ended::Again(again) => {
+            // The lease is released.
+            let error = again.exec(std::env::args_os().skip(1));
+            note(&format!("can't execute headman again: {error}"));
+            Ok(Exit::Unavailable)
+        }
+    }
+}
+
+async fn serve(places: Places, socket: Located, go_on: &GoOn, out: &mut Out) -> Result<Ended, Failure> {
+    let failed = |error: &dyn std::fmt::Display| Failure::disk("serve", error, "See `headman doctor`");
+    let mut signals = Signals::new().map_err(|error| failed(&error))?;
+    let control = ControlSocket::of_environment(&places.state_dir, &socket.path);
+    let pane = chief_pane(go_on);
+    let second_attempt = second_attempt(&pane);
+    let host = Host::start(host::Options {
+        socket,
+        agent_dir: places.agent_dir,
+        state_dir: places.state_dir,
+        pane,
+        control,
+    });
+    let host = host.map_err(|error| failed(&error))?;
+    let mut watch = Watch { host: &host, out, standing: Standing::Starting, received: None, second_attempt };
+    let becomes = tokio::time::sleep(PATIENCE);
+    tokio::pin!(becomes);
+    let ended = loop {
+        tokio::select! {
+            signal = signals.next() => break Ok(Ended::Signal(match signal {
+                kind if kind == SignalKind::interrupt() => Exit::Interrupted,
+                _ => Exit::Done,
+            })),
+            () = &mut becomes, if watch.standing.lease().is_none() => {
+                break Err(failed(&"becoming Chief takes too long"));
+            }
+            () = host.facts.ready() => {
+                let mut ended = Ok(None);
+                for fact in host.facts.take() {
+                    ended = watch.fact(fact).await;
+                    if !matches!(ended, Ok(None)) {
+                        break;
+                    }
+                }
+                match ended {
+                    Ok(None) => {}
+                    Ok(Some(ended)) => break Ok(ended),
+                    Err(failure) => break Err(failure),
+                }
+            }
+        }
+    };
+    host.end().await;
+    ended
+}
+
+/// Tells what happens, a line each.
+struct Watch<'a> {
+    host: &'a Host,
+    out: &'a mut Out,
+    standing: Standing,
+    /// How many messages there were in all, and unread.
+    received: Option<(usize, usize)>,
+    second_attempt: Option<Reexec>,
+}
+
+impl Watch<'_> {
+    async fn fact(&mut self, fact: Fact) -> Result<Option<Ended>, Failure> {
+        match fact {
+            Fact::Desk(Desk::Own { socket }) => {
+                self.tell("socket", &format!("others of yours find this Chief at {}", socket.display()))?;
+            }
+            Fact::Desk(Desk::Of { pid }) => {
+                return Err(occupied(
+                    &format!("headman runs already, as process {pid}"),
+                    "Use that one, or end it first",
+                ));
+            }
+            Fact::Desk(Desk::Alone(why)) => {
+                return Err(Failure::new(
+                    Exit::Unavailable,
+                    "control_socket",
+                    format!("can't serve: {why}"),
+                    "See `headman doctor`",
+                ));
+            }
+            Fact::Standing(standing) => return self.stand(standing).await,
+            Fact::Outcome(outcome) if outcome.ticket == BECOME_CHIEF => {
+                if let Err(why) = outcome.result {
+                    return Err(occupied(&format!("not Chief: {why}"), "See `headman doctor`"));
+                }
+            }
+            Fact::Registration(registration) => {
+                self.tell("registration", &registration.to_string())?;
+                if registration.can_write_up() {
+                    self.second_attempt = None;
+                } else if registration.is_not_taken_for_pi()
+                    && let Some(again) = self.second_attempt.take()
+                {
+                    return Ok(Some(Ended::Again(again)));
+                }
+            }
+            Fact::Mail(mail) => self.mail(&mail)?,
+            Fact::Sent(sent) => {
+                let id = sent.id;
+                self.tell(
+                    "sent",
+                    &format!("{} {id} to {}: {}", sent.kind.as_str(), sent.lead.escaped(), sent.fate.name()),
+                )?;
+            }
+            Fact::HerdrDown { reason } => self.tell("herdr", &reason)?,
+            _ => {}
+        }
+        Ok(None)
+    }
+
+    async fn stand(&mut self, standing: Standing) -> Result<Option<Ended>, Failure> {
+        let before = std::mem::replace(&mut self.standing, standing);
+        match &self.standing {
+            Standing::Starting => {}
+            Standing::Chief { lease, .. } => {
+                let text = format!("Chief under lease {lease}");
+                self.tell("standing", &text)?;
+            }
+            Standing::Observer { .. } if before.lease().is_some() => {
+                self.tell("standing", "Chief mode was left by another process of yours")?;
+                return Ok(Some(Ended::Left));
+            }
+            Standing::Observer { chief, .. } if before == Standing::Starting => match chief {
+                OtherChief::None => {
+                    self.host.request(Request::BecomeChief { ticket: BECOME_CHIEF }).await;
+                }
+                chief => return Err(occupied(&chief.sentence(), "Leave Chief mode there first")),
+            },
+            // Told by the outcome.
+            Standing::Observer { .. } => {}
+            Standing::Suspended(chief) => {
+                return Err(occupied(&chief.sentence(), "Leave Chief mode there first"));
+            }
+            Standing::Lost { reason, chief } => {
+                let message = format!("the Chief lease was lost: {reason}; {}", chief.sentence());
+                return Err(occupied(&message, "Start it again once the lease is free"));
+            }
+        }
+        Ok(None)
+    }
+
+    fn mail(&mut self, mail: &Mail) -> Result<(), Failure> {
+        if let Some(why) = &mail.stopped {
+            return self.tell("received", &format!("nothing is received now: {why}"));
+        }
+        let received = (mail.total, mail.unread);
+        if self.received.replace(received) == Some(received) {
+            return Ok(());
+        }
+        self.tell("received", &format!("{} in the journal, {} unread", mail.total, mail.unread))
+    }
+
+    fn tell(&mut self, what: &str, text: &str) -> Result<(), Failure> {
+        if self.out.is_json() {
+            let object = ObjectWriter::new()
+                .number("at", self.host.office.now().wall.as_number())
+                .string("what", &what.into())
+                .string("text", &text.into())
+                .finish();
+            return self.out.json(&String::from_utf8_lossy(&object));
+        }
+        self.out.text(text)
+    }
+}
+
+fn occupied(message: &str, hint: &str) -> Failure {
+    Failure::new(Exit::NotChief, "lease_occupied", format!("can't serve: {message}"), hint)
+}

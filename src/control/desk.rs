@@ -1,0 +1,90 @@
+//! One service for all: in this process if no other of ours has it, else through its socket. When
+//! that one ends, the next takes its place.
+
+use std::sync::Arc;
+
+use tokio::sync::{mpsc, watch};
+
+use super::client::Ended;
+use super::hub::Hub;
+use super::server;
+use super::socket::{ControlSocket, Door, Listening};
+use super::wire::Hello;
+use crate::chief::service::{self, Request, Setup};
+use crate::fact::{Desk, Fact, FactSender};
+use crate::herdr::Registration;
+
+/// Requests of other processes that wait.
+const OTHERS: usize = 8;
+/// What the desk needs beside the service's own setup.
+pub(super) struct Open {
+    /// The socket.
+    pub socket: ControlSocket,
+    /// The service, should it be ours.
+    pub setup: Setup,
+    /// Whether leads see us in Herdr, should the service be ours.
+    pub registration: watch::Receiver<Registration>,
+}
+
+/// Sees to it that requests are served until one is to end.
+pub(super) async fn run(open: Open, mut requests: mpsc::Receiver<Request>, facts: FactSender) {
+    let why = loop {
+        match open.socket.enter().await {
+            Ok(Door::Ours(listening)) => {
+                return serve(open, listening, requests, facts).await;
+            }
+            Ok(Door::Theirs(connection)) => {
+                let pid = connection.hello().pid;
+                facts.put(Fact::Desk(Desk::Of { pid }));
+                match connection.pass(&mut requests, &facts).await {
+                    Ended::Shutdown(done) => {
+                        // Whoever asked may have given up waiting.
+                        let _ = done.send(());
+                        return;
+                    }
+                    Ended::Dropped => return,
+                    Ended::Gone(why) => tracing::info!(pid, why, "the service of another process ended"),
+                }
+            }
+            Err(error) => break error.to_string(),
+        }
+    };
+    // Whoever serves there may hold the lease; then we are told so and only watch.
+    facts.put(Fact::Desk(Desk::Alone(why)));
+    let (_nobody, others) = mpsc::channel(1);
+    let told = tell(open.registration, facts.clone());
+    tokio::select! {
+        () = service::run(Setup { facts: facts.clone(), ..open.setup }, &mut requests, others) => {}
+        () = told => {}
+    }
+}
+
+async fn serve(open: Open, listening: Listening, mut requests: mpsc::Receiver<Request>, facts: FactSender) {
+    facts.put(Fact::Desk(Desk::Own { socket: listening.path().to_owned() }));
+    let hub = Arc::new(Hub::default());
+    let facts = facts.relayed(hub.clone());
+    let hello = Hello {
+        pid: std::process::id(),
+        release: env!("CARGO_PKG_VERSION").to_owned(),
+        session: open.setup.office.session().clone(),
+    };
+    let (sender, others) = mpsc::channel(OTHERS);
+    let served = server::serve(&listening.listener, hello, hub, sender);
+    let told = tell(open.registration, facts.clone());
+    tokio::select! {
+        () = service::run(Setup { facts, ..open.setup }, &mut requests, others) => {}
+        () = served => {}
+        () = told => {}
+    }
+}
+
+/// Tells whether leads see us, and never ends.
+async fn tell(mut registration: watch::Receiver<Registration>, facts: FactSender) {
+    loop {
+        let now = registration.borrow_and_update().clone();
+        facts.put(Fact::Registration(now));
+        if registration.changed().await.is_err() {
+            std::future::pending().await
+        }
+    }
+}
