@@ -2,6 +2,7 @@
 //! that one ends, the next takes its place.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
 
@@ -16,6 +17,11 @@ use crate::herdr::Registration;
 
 /// Requests of other processes that wait.
 const OTHERS: usize = 8;
+/// How long a process that served may take to be gone, once its connection is.
+const GOES: Duration = Duration::from_secs(1);
+/// How often that is looked at.
+const LOOK: Duration = Duration::from_millis(10);
+
 /// What the desk needs beside the service's own setup.
 pub(super) struct Open {
     /// The socket.
@@ -43,7 +49,10 @@ pub(super) async fn run(open: Open, mut requests: mpsc::Receiver<Request>, facts
                         return;
                     }
                     Ended::Dropped => return,
-                    Ended::Gone(why) => tracing::info!(pid, why, "the service of another process ended"),
+                    Ended::Gone(why) => {
+                        tracing::info!(pid, why, "the service of another process ended");
+                        until_gone(pid).await;
+                    }
                 }
             }
             Err(error) => break error.to_string(),
@@ -56,6 +65,16 @@ pub(super) async fn run(open: Open, mut requests: mpsc::Receiver<Request>, facts
     tokio::select! {
         () = service::run(Setup { facts: facts.clone(), ..open.setup }, &mut requests, others) => {}
         () = told => {}
+    }
+}
+
+/// Waits for the process that served to be gone, within bounds: until then its lease, if it left
+/// one, is not free.
+async fn until_gone(pid: u32) {
+    let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
+    let began = std::time::Instant::now();
+    while began.elapsed() < GOES && pid.is_some_and(|pid| rustix::process::test_kill_process(pid).is_ok()) {
+        tokio::time::sleep(LOOK).await;
     }
 }
 
