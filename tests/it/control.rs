@@ -305,3 +305,35 @@ fn json_lines_of_a_chief_without_a_screen() {
     rustix::process::kill_process(pid_of(&child), rustix::process::Signal::INT).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(130));
 }
+
+#[test]
+fn another_user_is_not_served() {
+    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::process::CommandExt;
+    if !crate::golden::is_root() {
+        return;
+    }
+    let herd = herd();
+    let serve = Serve::start(&herd);
+    let socket = serve.socket();
+    let as_nobody = || {
+        let mut command = herd.place.command(&["message", "s-1", "hello", "--json"]);
+        // It may not reach the program, wherever that was built.
+        let output = command.uid(65534).gid(65534).output().ok()?;
+        Some((output.status.code(), String::from_utf8(output.stderr).unwrap()))
+    };
+    for path in [herd.place.path(""), herd.place.path("home")] {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let Some((code, told)) = as_nobody() else { return };
+    assert_eq!(code, Some(3), "{told}");
+    assert!(told.contains("ermission denied"), "{told}");
+    // Even where directory and socket let it in.
+    std::fs::set_permissions(socket.parent().unwrap(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    std::fs::set_permissions(&socket, std::fs::Permissions::from_mode(0o666)).unwrap();
+    let Some((code, told)) = as_nobody() else { return };
+    assert_eq!(code, Some(3), "{told}");
+    assert!(told.contains("belongs to user 0"), "{told}");
+    assert!(inbox_of(&herd, "s-1").is_empty());
+    assert_eq!(serve.end().0, 0);
+}
