@@ -23,11 +23,12 @@ impl From<DiskError> for PresenceError {
     }
 }
 
-/// A presence that this process holds.
+/// A presence that this process holds, or joined.
 #[derive(Debug)]
 pub struct Presence {
     runtime: Runtime,
-    lock: ProcessLock,
+    /// None where another process holds it.
+    lock: Option<ProcessLock>,
     record: PeerRecord,
 }
 
@@ -60,7 +61,7 @@ impl Presence {
             branch: None,
             workspace_label: None,
         };
-        let mut presence = Self { runtime: runtime.clone(), lock, record };
+        let mut presence = Self { runtime: runtime.clone(), lock: Some(lock), record };
         // Should either fail, the lock is released as it is dropped, which voids the record.
         presence.write()?;
         presence.record.repo.clone_from(&about.repo);
@@ -68,6 +69,20 @@ impl Presence {
         presence.record.workspace_label.clone_from(&about.workspace_label);
         presence.write()?;
         Ok(presence)
+    }
+
+    /// The presence of `session` that another process holds.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn of_another(runtime: &Runtime, session: &SessionId) -> Result<Self, RecordError> {
+        let record = records::read_peer(runtime, session)?;
+        Ok(Self { runtime: runtime.clone(), lock: None, record })
+    }
+
+    /// Its record, as it was written or found.
+    pub fn record(&self) -> &PeerRecord {
+        &self.record
     }
 
     fn write(&self) -> Result<(), PresenceError> {
@@ -80,18 +95,19 @@ impl Presence {
         records::read_peer(&self.runtime, &self.record.session).is_ok_and(|record| record == self.record)
     }
 
-    /// Withdraws it: the record if it is still ours, then the lock.
+    /// Withdraws it, if this process holds it: the record if it is still ours, then the lock.
     ///
     /// # Errors
     /// The disk's; the lock is released nevertheless.
-    pub fn withdraw(self) -> Result<(), DiskError> {
+    pub fn withdraw(mut self) -> Result<(), DiskError> {
+        let Some(lock) = self.lock.take() else { return Ok(()) };
         let path = self.runtime.peer(&self.record.session);
         let removed = if self.stands() {
             durable::unlink(&path).and_then(|_| durable::sync_parent(&path))
         } else {
             Ok(())
         };
-        self.lock.release()?;
+        lock.release()?;
         removed
     }
 }
