@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 
 use super::failure::{Exit, Failure};
 use super::out::{Out, note};
-use super::{block_on, duration, input, located};
-use crate::chief::attach::{AttachError, FileArgument, Form, LimitsError};
+use super::signals::Signals;
+use super::{block_on, duration, letter, located};
+use crate::chief::attach::FileArgument;
 use crate::chief::lease::Place;
 use crate::chief::service::{self, Request, Setup};
 use crate::chief::staff::{Office, Reply};
@@ -31,8 +31,6 @@ use crate::herdr::locate::Located;
 
 /// Characters that the beginning of an id must have to stand for it.
 const SHORTEST: usize = 8;
-/// More never fits into a record.
-const MAX_TEXT_BYTES: usize = 64 * 1024;
 /// How long becoming Chief, or one send, may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// What is said of a reply that was not taken while we were Chief.
@@ -75,8 +73,8 @@ pub fn run(places: &Places, arguments: &Arguments, out: &mut Out) -> Result<Exit
         .ok_or_else(|| Failure::usage("can't reply: that is no session id", "See `headman list`"))?;
     let ask = ask_prefix(&arguments.ask_id)
         .ok_or_else(|| Failure::usage("can't reply: that is no ask id", "See `headman list`"))?;
-    let text = text(&arguments.text)?;
-    let files = files(&arguments.files)?;
+    let text = letter::text(WHAT, &arguments.text)?;
+    let files = letter::files(&arguments.files)?;
     let socket = located(places, WHAT)?;
     let runtime = places.agent_dir.runtime(&socket.path);
     free(&runtime, arguments.take_lease)?;
@@ -117,55 +115,6 @@ fn lead_of<'a>(roster: &'a Roster, wanted: &SessionId) -> Result<&'a Lead, Strin
             Err(format!("{} leads' sessions begin so: {}", found.len(), sessions.join(", ")))
         }
     }
-}
-
-fn text(argument: &OsString) -> Result<Untrusted, Failure> {
-    let hint = "Give the reply as one argument, or on standard input with `-`";
-    let bytes = if argument == "-" {
-        let bytes = input::read(&PathBuf::from("-"), MAX_TEXT_BYTES)?;
-        // The one that `echo` adds.
-        bytes.strip_suffix(b"\n").map(<[u8]>::to_vec).unwrap_or(bytes)
-    } else {
-        argument.as_encoded_bytes().to_vec()
-    };
-    if bytes.len() > MAX_TEXT_BYTES {
-        return Err(Failure::usage("can't reply: the text is too long for a message", "Shorten it"));
-    }
-    let text = String::from_utf8(bytes)
-        .map_err(|_| Failure::usage("can't reply: the text is not UTF-8", hint))
-        .map(Untrusted::from)?;
-    if text.is_blank() {
-        return Err(Failure::usage("can't reply: there is no text", hint));
-    }
-    Ok(text)
-}
-
-/// The files, bound to where we are: the service may be elsewhere.
-fn files(arguments: &[OsString]) -> Result<Vec<FileArgument>, Failure> {
-    if arguments.is_empty() {
-        return Ok(Vec::new());
-    }
-    let here = std::env::current_dir()
-        .map_err(|error| Failure::disk("find the working directory", &error, "Go to one that is there"))?;
-    Ok(arguments.iter().map(|argument| FileArgument::new(argument, &here)).collect())
-}
-
-/// Why a text and its files make no message.
-fn not_attached(error: &AttachError) -> Failure {
-    let (exit, code) = match error {
-        AttachError::Blank | AttachError::NoResultId { .. } | AttachError::ResultOfAgent { .. } => {
-            (Exit::Usage, "usage")
-        }
-        AttachError::UnknownResult { .. } => (Exit::No, "not_found"),
-        AttachError::TooLarge { .. } => (Exit::No, "too_large"),
-        AttachError::Limits(LimitsError::NotObject { .. } | LimitsError::Invalid { .. }) => {
-            (Exit::Usage, "configuration")
-        }
-        AttachError::File { .. }
-        | AttachError::Unnameable { .. }
-        | AttachError::Limits(LimitsError::Unreadable { .. }) => (Exit::Unavailable, "disk"),
-    };
-    Failure::new(exit, code, format!("can't reply: {error}"), error.hint())
 }
 
 /// Whether nobody is Chief, and we may become it.
@@ -283,14 +232,10 @@ async fn send(
         None => return Err(not_found("that ask is not pending; it was answered or withdrawn".to_owned())),
     };
     let instance = found.instance;
-    let rendered =
-        office.render(Kind::ChiefReply, &lead, &text, &files).map_err(|error| not_attached(&error))?;
-    for file in &rendered.files {
-        if let Form::Reference(why) = file.form {
-            let name = file.name.escaped();
-            note(&format!("{name} goes by its path and size, because {}", why.as_str()));
-        }
-    }
+    let rendered = office
+        .render(Kind::ChiefReply, &lead, &text, &files)
+        .map_err(|error| letter::not_attached(WHAT, &error))?;
+    letter::tell_references(&rendered);
 
     // From here on an interruption gives the lease back first.
     let signals = Signals::new().map_err(|error| disk_failed(&error))?;
@@ -357,7 +302,7 @@ impl Desk<'_> {
         let interrupted = tokio::select! {
             () = self.settled() => false,
             () = tokio::time::sleep(wait) => false,
-            () = signals.any() => true,
+            _ = signals.any() => true,
         };
         self.signals = signals;
         let sent = self.sent.clone().ok_or_else(|| refused("it is not known what was sent".to_owned()))?;
@@ -405,26 +350,6 @@ impl Desk<'_> {
             }
         }
         result
-    }
-}
-
-/// The signals that end us.
-#[derive(Default)]
-struct Signals(Vec<Signal>);
-
-impl Signals {
-    fn new() -> std::io::Result<Self> {
-        let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
-        kinds.into_iter().map(signal).collect::<std::io::Result<_>>().map(Self)
-    }
-
-    /// Waits for one of them.
-    async fn any(&mut self) {
-        std::future::poll_fn(|context| {
-            let ready = self.0.iter_mut().any(|signal| signal.poll_recv(context).is_ready());
-            if ready { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
-        })
-        .await;
     }
 }
 

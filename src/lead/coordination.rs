@@ -262,6 +262,11 @@ impl Coordination {
         self.record.instance
     }
 
+    /// Whether its presence stands, by whichever process holds it.
+    pub fn is_present(&self) -> bool {
+        self.presence.stands()
+    }
+
     /// The session file, for what else is written to it.
     pub fn file(&mut self) -> &mut SessionFile {
         &mut self.file

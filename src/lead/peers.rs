@@ -90,9 +90,13 @@ impl Presence {
         Ok(durable::publish(&self.runtime.peer(&self.record.session), &bytes)?)
     }
 
-    /// Whether the record stands exactly as it was written, under our claim.
+    /// Whether the record stands exactly as it was written, under our claim; one that another
+    /// process holds, whether it still does.
     pub fn stands(&self) -> bool {
-        records::read_peer(&self.runtime, &self.record.session).is_ok_and(|record| record == self.record)
+        records::read_peer(&self.runtime, &self.record.session).is_ok_and(|record| match self.lock {
+            Some(_) => record == self.record,
+            None => record.claim == self.record.claim,
+        })
     }
 
     /// Withdraws it, if this process holds it: the record if it is still ours, then the lock.
