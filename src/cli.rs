@@ -7,6 +7,8 @@ pub mod demo;
 pub mod doctor;
 pub mod failure;
 pub mod input;
+pub mod lead;
+mod letter;
 pub mod list;
 pub mod man;
 pub mod message;
@@ -16,6 +18,7 @@ pub mod reply;
 pub mod roster;
 mod send;
 pub mod serve;
+mod signals;
 pub mod state;
 
 use std::ffi::OsString;
@@ -76,7 +79,7 @@ struct Globals {
     /// Answer in JSON
     #[arg(long, global = true, help_heading = GLOBAL)]
     json: bool,
-    /// Don't have the console listed in Herdr: leads then can't write up
+    /// Don't have the console (or a lead) listed in Herdr: leads then can't write up
     #[arg(long, global = true, help_heading = GLOBAL)]
     no_register: bool,
 }
@@ -103,6 +106,9 @@ enum Verb {
     Message(message::Arguments),
     /// Answer a lead's ask
     Reply(reply::Arguments),
+    /// Be a lead, ask and tell the Chief, write to other leads
+    #[command(subcommand)]
+    Lead(lead::Verb),
     /// Check a record file against the contract
     Check(check::Arguments),
     /// Diagnose the setup (read-only)
@@ -181,16 +187,18 @@ impl Invocation {
         })
     }
 
-    /// Executes the program again where that lets Herdr see the console as the Chief; else why
-    /// not. To be called before any thread is started.
+    /// Executes the program again where that lets Herdr see the console as the Chief, or an open lead
+    /// as one; else why not. To be called before any thread is started.
     pub fn reexecute(&self) -> Option<GoOn> {
         let Asked::CommandLine(command_line) = &self.0 else { return None };
         let CommandLine { globals, verb } = &**command_line;
-        let is_chief = match verb {
+        let to_be_listed = match verb {
             None => !globals.plain && !globals.json,
-            Some(verb) => matches!(verb, Verb::Serve),
+            Some(Verb::Serve) => true,
+            Some(Verb::Lead(lead)) => lead.is_open(),
+            Some(_) => false,
         };
-        if !is_chief {
+        if !to_be_listed {
             return None;
         }
         // What is wrong with either is told once the console starts.
@@ -256,6 +264,13 @@ impl CommandLine {
             }
             Some(Verb::Message(arguments)) => message::run(&globals.places()?, arguments, &mut out),
             Some(Verb::Reply(arguments)) => reply::run(&globals.places()?, arguments, &mut out),
+            Some(Verb::Lead(verb)) => {
+                let places = globals.places()?;
+                if verb.is_open() {
+                    configured(&places)?;
+                }
+                lead::run(&places, verb, out, go_on.unwrap_or(GoOn::SwitchedOff))
+            }
             Some(Verb::Check(arguments)) => check::run(arguments, &mut out),
             Some(Verb::Doctor) => {
                 doctor::run(&globals.places()?, !globals.no_register, &Environment::of_process(), &mut out)

@@ -135,6 +135,11 @@ impl StateDir {
         self.socket.join("journal")
     }
 
+    /// The session files of leads that keep none elsewhere: of all sockets, as sessions are.
+    pub fn leads(&self) -> PathBuf {
+        self.root.join("leads")
+    }
+
     /// The text copied last.
     pub fn copied(&self) -> PathBuf {
         self.root.join("copied.txt")

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
 use super::failure::{Exit, Failure};
@@ -104,27 +103,5 @@ impl Counter<'_> {
             Failure::new(Exit::NotChief, "lease_occupied", message, "See `headman doctor`")
         })?;
         self.wait_for(|seen| seen.lease().is_some()).await
-    }
-}
-
-/// The signals that end us.
-pub(super) struct Signals(Vec<(SignalKind, Signal)>);
-
-impl Signals {
-    pub(super) fn new() -> std::io::Result<Self> {
-        let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
-        kinds.into_iter().map(|kind| Ok((kind, signal(kind)?))).collect::<std::io::Result<_>>().map(Self)
-    }
-
-    /// Waits for one of them.
-    pub(super) async fn next(&mut self) -> SignalKind {
-        std::future::poll_fn(|context| {
-            let ready = self
-                .0
-                .iter_mut()
-                .find_map(|(kind, signal)| signal.poll_recv(context).is_ready().then_some(*kind));
-            ready.map_or(std::task::Poll::Pending, std::task::Poll::Ready)
-        })
-        .await
     }
 }

@@ -43,11 +43,8 @@ pub fn page(command: Command) -> std::io::Result<Vec<u8>> {
     let mut roff = Roff::new();
     roff.control("SH", ["VERBS"]);
     roff.text([roman("Without a verb the console is started.")]);
-    for verb in command.get_subcommands_mut().filter(|verb| verb.get_name() != "help") {
-        let usage = verb.render_usage().to_string();
-        roff.control("SS", [usage.trim_start_matches("Usage: ").trim()]);
-        roff.text([roman(verb.get_about().map(ToString::to_string).unwrap_or_default())]);
-        arguments(&mut roff, verb.get_arguments().filter(|it| !it.is_global_set()));
+    for verb in command.get_subcommands_mut() {
+        describe(&mut roff, verb);
     }
     roff.control("SH", ["OPTIONS"]);
     roff.text([roman("With every verb:")]);
@@ -61,13 +58,30 @@ pub fn page(command: Command) -> std::io::Result<Vec<u8>> {
         &mut roff,
         [
             ("~/.config/headman/config.toml".to_owned(), "the configuration; it may be absent"),
-            ("~/.local/state/headman".to_owned(), "who headman is on each Herdr, and drafts"),
+            (
+                "~/.local/state/headman".to_owned(),
+                "who headman is on each Herdr, drafts, and the sessions of leads",
+            ),
         ],
     );
     roff.control("SH", ["EXAMPLES"]);
     list(&mut roff, EXAMPLES.map(|(line, meaning)| (line.to_owned(), meaning)));
     roff.to_writer(&mut page)?;
     Ok(page)
+}
+
+/// One verb, and those below it.
+fn describe(roff: &mut Roff, verb: &mut Command) {
+    if verb.get_name() == "help" {
+        return;
+    }
+    let usage = verb.render_usage().to_string();
+    roff.control("SS", [usage.trim_start_matches("Usage: ").trim()]);
+    roff.text([roman(verb.get_about().map(ToString::to_string).unwrap_or_default())]);
+    arguments(roff, verb.get_arguments().filter(|it| !it.is_global_set()));
+    for below in verb.get_subcommands_mut() {
+        describe(roff, below);
+    }
 }
 
 fn list(roff: &mut Roff, items: impl IntoIterator<Item = (String, &'static str)>) {

@@ -25,6 +25,11 @@ impl Out {
         self.json
     }
 
+    /// Whether the reader has gone away: what is written then is read by nobody.
+    pub fn is_closed(&self) -> bool {
+        self.closed
+    }
+
     /// Writes text for a reader, as its lines.
     ///
     /// # Errors

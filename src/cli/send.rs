@@ -8,11 +8,12 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use tokio::sync::mpsc;
 
-use super::counter::{Counter, Seen, Signals};
+use super::counter::{Counter, Seen};
 use super::failure::{Exit, Failure};
 use super::out::{Out, note};
-use super::{duration, input};
-use crate::chief::attach::{AttachError, FileArgument, Form, LimitsError};
+use super::signals::Signals;
+use super::{duration, letter};
+use crate::chief::attach::FileArgument;
 use crate::chief::service::Request;
 use crate::chief::staff::{Letter, Office, Reply};
 use crate::chief::state_dir::StateDir;
@@ -33,8 +34,6 @@ use crate::herdr::locate::Located;
 
 /// Characters that the beginning of an id must have to stand for it.
 const SHORTEST: usize = 8;
-/// More never fits into a record.
-const MAX_TEXT_BYTES: usize = 64 * 1024;
 /// How long a lead gets to take it from a Chief that ends then.
 const WAIT: Duration = Duration::from_secs(30);
 /// Queued messages that are named one by one.
@@ -108,8 +107,8 @@ pub(super) async fn run(
         lead: SessionId::new(Untrusted::from_bytes_lossy(lead.as_encoded_bytes())).ok_or_else(|| {
             Failure::usage(format!("can't {}: that is no session id", wanted.what()), "See `headman list`")
         })?,
-        text: text(wanted.what(), &options.text)?,
-        files: files(&options.files)?,
+        text: letter::text(wanted.what(), &options.text)?,
+        files: letter::files(&options.files)?,
         wanted,
     };
     let (sent, interrupted) = task.run(options).await?;
@@ -142,58 +141,6 @@ fn lead_of<'a>(roster: &'a Roster, wanted: &SessionId) -> Result<&'a Lead, Strin
             Err(format!("{} leads' sessions begin so: {}", found.len(), sessions.join(", ")))
         }
     }
-}
-
-fn text(what: &str, argument: &OsString) -> Result<Untrusted, Failure> {
-    let hint = "Give the text as one argument, or on standard input with `-`";
-    let bytes = if argument == "-" {
-        let bytes = input::read(&PathBuf::from("-"), MAX_TEXT_BYTES)?;
-        // The one that `echo` adds.
-        bytes.strip_suffix(b"\n").map(<[u8]>::to_vec).unwrap_or(bytes)
-    } else {
-        argument.as_encoded_bytes().to_vec()
-    };
-    if bytes.len() > MAX_TEXT_BYTES {
-        return Err(Failure::usage(
-            format!("can't {what}: the text is too long for a message"),
-            "Shorten it",
-        ));
-    }
-    let text = String::from_utf8(bytes)
-        .map_err(|_| Failure::usage(format!("can't {what}: the text is not UTF-8"), hint))
-        .map(Untrusted::from)?;
-    if text.is_blank() {
-        return Err(Failure::usage(format!("can't {what}: there is no text"), hint));
-    }
-    Ok(text)
-}
-
-/// The files, bound to where we are: the service may be elsewhere.
-fn files(options: &[OsString]) -> Result<Vec<FileArgument>, Failure> {
-    if options.is_empty() {
-        return Ok(Vec::new());
-    }
-    let here = std::env::current_dir()
-        .map_err(|error| Failure::disk("find the working directory", &error, "Go to one that is there"))?;
-    Ok(options.iter().map(|argument| FileArgument::new(argument, &here)).collect())
-}
-
-/// Why a text and its files make no message.
-fn not_attached(what: &str, error: &AttachError) -> Failure {
-    let (exit, code) = match error {
-        AttachError::Blank | AttachError::NoResultId { .. } | AttachError::ResultOfAgent { .. } => {
-            (Exit::Usage, "usage")
-        }
-        AttachError::UnknownResult { .. } => (Exit::No, "not_found"),
-        AttachError::TooLarge { .. } => (Exit::No, "too_large"),
-        AttachError::Limits(LimitsError::NotObject { .. } | LimitsError::Invalid { .. }) => {
-            (Exit::Usage, "configuration")
-        }
-        AttachError::File { .. }
-        | AttachError::Unnameable { .. }
-        | AttachError::Limits(LimitsError::Unreadable { .. }) => (Exit::Unavailable, "disk"),
-    };
-    Failure::new(exit, code, format!("can't {what}: {error}"), error.hint())
 }
 
 /// One text on its way to one lead.
@@ -364,7 +311,7 @@ impl Task<'_> {
             Some(wait) => tokio::select! {
                 () = counter.until(is_settled) => false,
                 () = tokio::time::sleep(wait) => false,
-                _ = signals.next() => true,
+                _ = signals.any() => true,
             },
         };
         counter.seen.sent(id).cloned().map(|sent| (sent, interrupted)).ok_or_else(|| counter.gone())
@@ -400,13 +347,8 @@ impl Task<'_> {
         };
         let rendered = office
             .render(self.wanted.kind(), &found.session, &self.text, &self.files)
-            .map_err(|error| not_attached(self.what, &error))?;
-        for file in &rendered.files {
-            if let Form::Reference(why) = file.form {
-                let name = file.name.escaped();
-                note(&format!("{name} goes by its path and size, because {}", why.as_str()));
-            }
-        }
+            .map_err(|error| letter::not_attached(self.what, &error))?;
+        letter::tell_references(&rendered);
         Ok(Target { lead: found.session.clone(), instance: found.instance, ask })
     }
 

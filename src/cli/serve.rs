@@ -7,9 +7,9 @@ use tokio::signal::unix::SignalKind;
 
 use super::block_on;
 use super::console::{chief_pane, second_attempt};
-use super::counter::Signals;
 use super::failure::{Exit, Failure};
 use super::out::{Out, note};
+use super::signals::Signals;
 
 use crate::chief::service::Request;
 use crate::config::Places;
@@ -70,7 +70,7 @@ async fn serve(places: Places, socket: Located, go_on: &GoOn, out: &mut Out) -> 
     tokio::pin!(becomes);
     let ended = loop {
         tokio::select! {
-            signal = signals.next() => break Ok(Ended::Signal(match signal {
+            signal = signals.any() => break Ok(Ended::Signal(match signal {
                 kind if kind == SignalKind::interrupt() => Exit::Interrupted,
                 _ => Exit::Done,
             })),

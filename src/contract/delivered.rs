@@ -1,7 +1,7 @@
 //! How a delivered message appears in the receiver's Pi session: a custom message, the only proof
 //! of delivery.
 
-use super::ids::Uuid;
+use super::ids::{SessionId, Uuid};
 use super::message::{Kind, Message};
 use super::text::Untrusted;
 
@@ -26,6 +26,15 @@ pub fn content(message: &Message) -> String {
     };
     content.truncate(content.floor_char_boundary(MAX_CONTENT_BYTES));
     content
+}
+
+/// The text in the content of a message that a Chief sent to `lead`; all of it where it does not
+/// begin as such a content does.
+pub fn text_from_chief(content: &Untrusted, lead: &SessionId) -> Untrusted {
+    let content = content.to_str_lossy();
+    let between = format!(" to lead {}: ", lead.as_untrusted().to_str_lossy());
+    let text = content.strip_prefix("From chief ").and_then(|rest| rest.split_once(&*between));
+    text.map_or(&*content, |(_, text)| text).into()
 }
 
 /// The custom message's `details`.

@@ -114,6 +114,11 @@ impl NativeId {
         ((1..=MAX_ID_UNITS).contains(&text.utf16_len()) && !text.is_blank()).then_some(Self(text))
     }
 
+    /// What stands for the ids of a place in Herdr outside of it.
+    pub fn none() -> Self {
+        Self("none".into())
+    }
+
     /// The id's text.
     pub fn as_untrusted(&self) -> &Untrusted {
         &self.0

@@ -41,6 +41,35 @@ impl PendingAsk {
     }
 }
 
+/// What a lead's session keeps of its coordination: the data of its last entry of that kind counts.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LeadState {
+    /// Whose record stands, while the lead is open.
+    pub instance: Option<Uuid>,
+    /// What it waits to be told.
+    pub pending_ask: Option<PendingAsk>,
+}
+
+impl LeadState {
+    /// Judges the `data` of such an entry. A malformed one is an error, not a default.
+    pub fn from_json(value: Json<'_>) -> Result<Self, Invalid> {
+        let fields = Fields::of("the lead state", value)?;
+        fields.no_other_than(&["instanceId", "pendingAsk"])?;
+        let instance = fields.get("instanceId").map(|_| fields.uuid("instanceId", Rule::Uuid)).transpose()?;
+        Ok(Self { instance, pending_ask: fields.get("pendingAsk").map(PendingAsk::from_json).transpose()? })
+    }
+
+    /// The entry's `data`.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut object = ObjectWriter::new();
+        object.optional("instanceId", self.instance.map(|it| it.to_string().into()).as_ref());
+        if let Some(ask) = &self.pending_ask {
+            object.raw("pendingAsk", &ask.to_bytes());
+        }
+        object.finish()
+    }
+}
+
 /// Whether a lead may ask it: not blank, at most 1,024 UTF-16 units and 1,024 bytes.
 pub fn is_question(text: &Untrusted) -> bool {
     !text.is_blank() && text.utf16_len() <= MAX_QUESTION && text.utf8_len() <= MAX_QUESTION

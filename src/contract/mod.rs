@@ -17,7 +17,7 @@ pub mod text;
 pub use claim::Claim;
 pub use descriptor::Descriptor;
 pub use ids::{NativeId, Pid, SessionId, Timestamp, Uuid};
-pub use lead::{LeadRecord, PendingAsk};
+pub use lead::{LeadRecord, LeadState, PendingAsk};
 pub use message::{Kind, Message};
 pub use peer::PeerRecord;
 pub use record::{Invalid, Rule};

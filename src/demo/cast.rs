@@ -1,8 +1,8 @@
 //! The seven leads of the demo, and as many more as are wanted. Everything in it is made up.
 
-use std::borrow::Cow;
+mod variation;
 
-use super::script::{Character, Question, Step};
+use super::script::{Attachment, Character, Note, Question, Step, Tell};
 use super::session::ToolCall;
 use crate::herdr::Status;
 
@@ -19,7 +19,7 @@ pub fn character(nth: usize) -> Character {
         4 => translation(),
         5 => backfill(),
         6 => offline(),
-        _ => variation(nth - WRITTEN),
+        _ => variation::character(nth - WRITTEN),
     }
 }
 
@@ -42,6 +42,18 @@ const fn ask(question: &'static str) -> Question {
 
 const fn blocking(question: &'static str) -> Question {
     Question { question, attached: None, blocks: true }
+}
+
+const fn tell(text: &'static str) -> Tell {
+    Tell { text, attached: None }
+}
+
+const fn tell_with(text: &'static str, attached: Attachment) -> Tell {
+    Tell { text, attached: Some(attached) }
+}
+
+const fn file(name: &'static str, content: &'static str, times: usize) -> Attachment {
+    Attachment { name, content, times }
 }
 
 const NOT_STUCK: ToolCall<'static> = fails("", r#"{"command":"false"}"#, "Command exited with code 1");
@@ -109,9 +121,19 @@ fn auth() -> Character {
                 ),
             ]
         },
-        tells: &[
-            "The rotation is in behind a flag; 42 tests pass. I go on with the clock skew.",
-            "Found that logout never revoked a token family. Fixed it in the same branch.",
+        tells: const {
+            &[
+                tell("The rotation is in behind a flag; 42 tests pass. I go on with the clock skew."),
+                tell("Found that logout never revoked a token family. Fixed it in the same branch."),
+            ]
+        },
+        notes: &[Note {
+            to: "offline-sync",
+            text: "The API answers 401 with a new code from today on: `token_reused`.",
+        }],
+        answers: &[
+            "No, I only touch src/auth. But hold the ticket lock until my branch is in.",
+            "Not this week. Ask me again once the upgrade note is written.",
         ],
         closes: &["Sessions are rotated now and the old clients keep working. Ready for a look."],
         prompts: &["Add a metric for reused tokens.", "Write the upgrade note for operators."],
@@ -121,6 +143,7 @@ fn auth() -> Character {
             Step::Await,
             Step::Work(4),
             Step::Tell,
+            Step::Write,
             Step::Work(3),
             Step::Close(15.0),
             Step::Prompt,
@@ -170,19 +193,25 @@ fn checkout() -> Character {
                            c) stop the shop for about twenty minutes at night\n\n\
                            (a) is safest but keeps the coupon bug alive for that week.\n\
                            Which one, and may I start the copy tonight?",
-                    attached: Some(("docs/cart-migration.md", PLAN_FILE)),
+                    attached: Some(file("docs/cart-migration.md", PLAN_FILE, 1)),
                     blocks: true,
                 },
                 ask("Guests can't keep a coupon over a reload. Is that on purpose?"),
                 blocking("The payment form needs the new address field. Required, or optional at first?"),
             ]
         },
-        tells: &["The new checkout is reachable with ?checkout=2 on the preview."],
+        tells: const { &[tell("The new checkout is reachable with ?checkout=2 on the preview.")] },
+        notes: &[Note {
+            to: "offline-sync",
+            text: "I rename Cart.lines to Cart.items tonight. Does anything of yours still read the old name?",
+        }],
+        answers: &["The flag goes in with today's preview; rebase after that."],
         closes: &["The flag is in and off by default."],
         prompts: &["Make the summary readable on small screens.", "Handle a sold-out line at the last step."],
         plan: &[
             Step::Work(1),
             Step::Ask,
+            Step::Write,
             Step::Await,
             Step::Work(4),
             Step::Close(20.0),
@@ -190,11 +219,12 @@ fn checkout() -> Character {
             Step::Work(3),
             Step::Tell,
         ],
-        resumes: 2,
+        resumes: 3,
     }
 }
 
 fn upgrade() -> Character {
+    const PLAN: &str = "Plan: 3 to add, 11 to change, 0 to destroy.\n\n  + module.network.aws_subnet.spare\n  ~ module.network.aws_route_table.main\n  ~ module.storage.aws_s3_bucket.backups\n";
     const WORK: &[ToolCall<'static>] = &[
         call(
             "",
@@ -227,11 +257,22 @@ fn upgrade() -> Character {
                 ask("Pin the providers exactly, or to a minor version?"),
             ]
         },
-        tells: &["Network and storage are done, no resource was replaced."],
+        tells: const {
+            &[
+                tell_with(
+                    "Network and storage are planned; nothing is replaced. The plan goes along.",
+                    file("plan.txt", PLAN, 1),
+                ),
+                tell("Network and storage are done, no resource was replaced."),
+            ]
+        },
+        notes: &[],
+        answers: &["Nothing is applied before Monday."],
         closes: &["All modules validate. Nothing was applied."],
         prompts: &["Go on with the monitoring module.", "Check what the plan says for production."],
         plan: &[
             Step::Work(2),
+            Step::Tell,
             Step::Blocked(18.0),
             Step::Work(2),
             Step::Ask,
@@ -251,13 +292,15 @@ fn flaky() -> Character {
         r#"{"command":"cargo test -p orders --test replay -- --exact replays_in_order"}"#,
         "test replays_in_order ... FAILED\n\nthread 'replays_in_order' panicked at tests/replay.rs:73:5:\nassertion `left == right` failed\n  left: [1, 3, 2]\n right: [1, 2, 3]\n\nCommand exited with code 101",
     );
+    const HISTORY: &[ToolCall<'static>] = &[READ, STUCK_ON, STUCK_ON, STUCK_ON];
+    const READ: ToolCall<'static> = call(
+        "",
+        "read",
+        r#"{"path":"tests/replay.rs"}"#,
+        "#[test]\nfn replays_in_order() {\n    let events = replay(&[1, 2, 3]);\n    assert_eq!(events, [1, 2, 3]);\n}\n",
+    );
     const WORK: &[ToolCall<'static>] = &[
-        call(
-            "",
-            "read",
-            r#"{"path":"tests/replay.rs"}"#,
-            "#[test]\nfn replays_in_order() {\n    let events = replay(&[1, 2, 3]);\n    assert_eq!(events, [1, 2, 3]);\n}\n",
-        ),
+        READ,
         call(
             "Perhaps the queue is drained by two workers.",
             "bash",
@@ -271,7 +314,7 @@ fn flaky() -> Character {
         branch: "flaky-replay".into(),
         task: "Find out why replays_in_order fails now and then, and fix the cause, not the test.".into(),
         starts: Status::Working,
-        history: WORK,
+        history: HISTORY,
         work: WORK,
         stuck_on: STUCK_ON,
         asks: const {
@@ -282,11 +325,23 @@ fn flaky() -> Character {
                 ask("Is the order within one customer enough? Then the lock can go."),
             ]
         },
-        tells: &["It only fails with two workers. With one it passed 200 times."],
+        tells: const { &[tell("It only fails with two workers. With one it passed 200 times.")] },
+        notes: &[
+            Note {
+                to: "auth-rewrite",
+                text: "replays_in_order fails since this morning. Does your branch touch src/orders?",
+            },
+            Note {
+                to: "auth-rewrite",
+                text: "Found it: two workers drain one queue. May I take the ticket lock?",
+            },
+        ],
+        answers: &["It is the order of the workers, not your change."],
         closes: &["The workers share a ticket now; 500 runs without a failure."],
         prompts: &["Look at the other tests marked as flaky."],
         plan: &[
             Step::Work(1),
+            Step::Write,
             Step::Loop(6),
             Step::Work(1),
             Step::Loop(5),
@@ -333,7 +388,9 @@ fn translation() -> Character {
                 ),
             ]
         },
-        tells: &["Alle 214 Texte sind übersetzt; 5 japanische sind noch unsicher (fuzzy)."],
+        tells: const { &[tell("Alle 214 Texte sind übersetzt; 5 japanische sind noch unsicher (fuzzy).")] },
+        notes: &[],
+        answers: &["Texte nur noch über locale/, bitte. ありがとう。"],
         closes: &["Beide Sprachen sind vollständig. 確認をお願いします。"],
         prompts: &["Now the help pages, same tone.", "Check the five fuzzy ones again."],
         plan: &[
@@ -352,6 +409,7 @@ fn translation() -> Character {
 }
 
 fn backfill() -> Character {
+    const DAY: &str = "2026-03-14,orders,14209551,14209551,0\n";
     const WORK: &[ToolCall<'static>] = &[
         call(
             "",
@@ -386,11 +444,23 @@ fn backfill() -> Character {
                 ask("The nightly job wants the same tables at 02:00. Pause mine, or let them share?"),
             ]
         },
-        tells: &["Fourteen of eighteen days are filled in. Memory stays below 2 GB now."],
+        tells: const {
+            &[
+                tell_with(
+                    "The counts of every partition so far go along, for whoever wants to check them.",
+                    file("reports/march.csv", DAY, 6_000),
+                ),
+                tell("Fourteen of eighteen days are filled in. Memory stays below 2 GB now."),
+            ]
+        },
+        notes: &[],
+        answers: &["The tables are mine until 02:00, then yours."],
         closes: &["All missing days are filled in and counted twice."],
         prompts: &["Compare the sums with the old warehouse."],
         plan: &[
-            Step::Work(3),
+            Step::Work(2),
+            Step::Tell,
+            Step::Work(1),
             Step::Ask,
             Step::Work(3),
             Step::Die,
@@ -401,7 +471,7 @@ fn backfill() -> Character {
             Step::Close(45.0),
             Step::Prompt,
         ],
-        resumes: 4,
+        resumes: 6,
     }
 }
 
@@ -436,7 +506,9 @@ fn offline() -> Character {
                 ask("How long may a change wait offline before we drop it: a week, or for ever?"),
             ]
         },
-        tells: &["Done: the app works offline, 63 tests pass. The branch is ready to merge."],
+        tells: const { &[tell("Done: the app works offline, 63 tests pass. The branch is ready to merge.")] },
+        notes: &[],
+        answers: &["Only lib/sync/merge.dart, and I am changing that anyway. Go ahead."],
         closes: &["Finished. The branch is ready to merge; nothing is left open from my side."],
         prompts: &["One more thing: show how many changes wait.", "Rebase it, please."],
         plan: &[
@@ -450,85 +522,6 @@ fn offline() -> Character {
             Step::Work(2),
             Step::Close(60.0),
         ],
-        resumes: 0,
-    }
-}
-
-/// One more, of a few kinds; its name tells its number.
-fn variation(nth: usize) -> Character {
-    const REPOS: [&str; 10] = [
-        "search-index",
-        "billing",
-        "mailer",
-        "image-proxy",
-        "gateway",
-        "inventory",
-        "reports",
-        "design-system",
-        "audit-log",
-        "scheduler",
-    ];
-    const TASKS: [(&str, &str); 8] = [
-        ("retry", "Make every outgoing call retry with a growing pause."),
-        ("metrics", "Count what is slow and show it."),
-        ("cleanup", "Remove what nobody calls any more."),
-        ("docs", "Describe every public function."),
-        ("paging", "Give all lists pages."),
-        ("timeouts", "Give every request a time-out."),
-        ("caching", "Cache what never changes."),
-        ("types", "Replace the loose maps by types."),
-    ];
-    const WORK: &[ToolCall<'static>] = &[
-        call(
-            "",
-            "bash",
-            r#"{"command":"git diff --stat"}"#,
-            " 4 files changed, 71 insertions(+), 22 deletions(-)\n",
-        ),
-        call(
-            "One place is left.",
-            "edit",
-            r#"{"path":"src/lib.rs","edits":[{"oldText":"old","newText":"new"}]}"#,
-            "Successfully replaced 1 block(s) in src/lib.rs.",
-        ),
-        call("", "bash", r#"{"command":"make test"}"#, "ok\n"),
-    ];
-    const BUSY: &[Step] =
-        &[Step::Work(6), Step::Ask, Step::Work(4), Step::Await, Step::Close(30.0), Step::Prompt];
-    const CALM: &[Step] = &[Step::Close(60.0), Step::Prompt, Step::Work(8), Step::Ask, Step::Await];
-    const STEADY: &[Step] = &[
-        Step::Work(12),
-        Step::Tell,
-        Step::Close(20.0),
-        Step::Prompt,
-        Step::Blocked(15.0),
-        Step::Work(4),
-        Step::Ask,
-    ];
-    let (topic, task) = TASKS[nth % TASKS.len()];
-    let repo = REPOS[(nth / 3) % REPOS.len()];
-    let plan = [BUSY, CALM, STEADY][nth % 3];
-    Character {
-        name: format!("{topic}-{}", nth + 1).into(),
-        repo: repo.into(),
-        branch: Cow::Owned(format!("{topic}-{}", nth + 1)),
-        task: task.into(),
-        starts: if plan == CALM { Status::Idle } else { Status::Working },
-        history: WORK,
-        work: WORK,
-        stuck_on: NOT_STUCK,
-        asks: const {
-            &[
-                ask("This touches a public name. Keep the old one as well, or break it now?"),
-                ask("There are two ways, a small one and a right one. Which?"),
-                ask("The tests here take eleven minutes. May I run only those of this part?"),
-                blocking("I need to change a file another lead is working on. Go ahead?"),
-            ]
-        },
-        tells: &["Half way through; nothing unexpected so far.", "Done with the first part."],
-        closes: &["That part is done.", "Finished, with tests."],
-        prompts: &["Go on with the next part.", "Now the same for the rest."],
-        plan,
         resumes: 0,
     }
 }

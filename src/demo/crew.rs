@@ -26,6 +26,8 @@ pub enum Beat {
     Asks,
     /// Its result lies there for its owner.
     Finished,
+    /// Its pane is gone in the middle of its work; it does not come back.
+    Dies,
 }
 
 /// One agent as it is written out.
@@ -45,7 +47,7 @@ const fn part(label: &'static str, owner: Option<usize>, beats: &'static [Beat])
 
 /// The agents of the `nth` lead; a lead that is not written out has none.
 pub fn parts(nth: usize) -> &'static [Part] {
-    use Beat::{Asks, Finished, Waits, Works};
+    use Beat::{Asks, Dies, Finished, Waits, Works};
     match nth {
         0 => {
             const {
@@ -62,7 +64,7 @@ pub fn parts(nth: usize) -> &'static [Part] {
             const {
                 &[
                     part("migrator", None, &[Works, Works, Finished]),
-                    part("browser", None, &[Works, Asks, Works, Finished]),
+                    part("browser", None, &[Works, Asks, Works, Dies]),
                     part("api-client", None, &[Asks, Works, Works, Works, Finished]),
                 ]
             }
@@ -155,6 +157,8 @@ struct Player {
 /// All agents of one lead.
 pub(super) struct Crew {
     players: Vec<Player>,
+    /// Panes of those who died since it was last asked.
+    gone: Vec<String>,
     client: Client,
     agent_dir: PathBuf,
     random: Random,
@@ -186,7 +190,15 @@ impl Crew {
             })
         };
         let players = members.iter().filter_map(player).collect();
-        Self { players, client, agent_dir: agent_dir.to_owned(), random, speed, last_seq: 0 }
+        Self {
+            players,
+            gone: Vec::new(),
+            client,
+            agent_dir: agent_dir.to_owned(),
+            random,
+            speed,
+            last_seq: 0,
+        }
     }
 
     /// Writes all mailboxes and tells Herdr of everyone.
@@ -223,6 +235,11 @@ impl Crew {
         Ok(())
     }
 
+    /// The panes of those who died since it was last asked.
+    pub(super) fn gone(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.gone)
+    }
+
     /// Writes what the present beat of one leaves on disk.
     fn enter(&mut self, at: usize) -> Result<(), DiskError> {
         let fresh = uuid(&mut self.random);
@@ -230,7 +247,8 @@ impl Crew {
         let pause: Duration = self.random.about(BEAT);
         let player = &mut self.players[at];
         let beat = player.beat();
-        player.due = (self.speed > 0.0 && beat.is_some()).then(|| Instant::now() + pause.div_f64(self.speed));
+        let goes_on = !matches!(beat, None | Some(Beat::Dies));
+        player.due = (self.speed > 0.0 && goes_on).then(|| Instant::now() + pause.div_f64(self.speed));
         // A request lives from its beginning to its result; then comes another.
         if player.request.is_empty() || beat == Some(Beat::Works) && player.was(Beat::Finished) {
             player.request = fresh;
@@ -243,6 +261,10 @@ impl Crew {
         match beat {
             None => {}
             Some(Beat::Works | Beat::Waits) => state["activeRequestId"] = player.request.clone().into(),
+            Some(Beat::Dies) => {
+                state["activeRequestId"] = player.request.clone().into();
+                self.gone.push(player.member.pane.clone());
+            }
             Some(Beat::Asks) => {
                 state["activeRequestId"] = player.request.clone().into();
                 state["pendingAskId"] = ask.clone().into();
@@ -280,7 +302,7 @@ impl Crew {
 
     async fn report_one(&mut self, at: usize) {
         let player = &self.players[at];
-        let Some(beat) = player.beat() else { return };
+        let Some(beat) = player.beat().filter(|beat| *beat != Beat::Dies) else { return };
         let state = if beat == Beat::Works { Status::Working } else { Status::Idle };
         let micros = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros();
         self.last_seq = u64::try_from(micros).unwrap_or(0).max(self.last_seq + 1);

@@ -6,28 +6,28 @@
 //! screen goes to its standard output, a line each, as [`Screen`] says.
 
 use std::io::{BufRead, Read, Write};
-use std::path::PathBuf;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior};
 
 use super::cast;
 use super::crew::{Crew, Member};
+use super::pane::{Herdr, Screen};
 use super::random::Random;
-use super::script::{Act, Character, Question, Script};
-use super::session::{SessionFile, now};
-use crate::contract::{NativeId, SessionId};
-use crate::disk::{AgentDir, DiskError};
-use crate::herdr::{Client, HerdrError, Status};
-use crate::lead::coordination::{Coordination, OpenError, Opening};
-use crate::lead::{About, Place, Remembered};
+use super::script::{Act, Attachment, Character, Question, Recipient, Script};
+use super::session::{Conversation, WriteError, now};
+use crate::chief::attach::{AttachError, FileArgument};
+use crate::contract::{Kind, NativeId, PeerRecord, SessionId};
+use crate::disk::{AgentDir, DiskError, Unreadable};
+use crate::herdr::{Client, Status};
+use crate::lead::coordination::{AskError, Coordination, Drain, OpenError, Opening, Received, Unable};
+use crate::lead::mail::LOOK;
+use crate::lead::{About, NotToPeer, NotUp, Place, SessionFile};
 
-/// How often a lead looks into its inbox.
-const LOOK: Duration = Duration::from_millis(500);
 /// How often it repeats to Herdr what it does.
 const REPEAT: Duration = Duration::from_secs(10);
 /// How long it may take to withdraw.
@@ -36,6 +36,8 @@ const WITHDRAW: Duration = Duration::from_secs(3);
 const MAX_OPTIONS: u64 = 1 << 20;
 /// Chance for the agents, apart from that of any lead.
 const CREW_STREAMS: u64 = 1 << 32;
+/// Chance for the ids of entries, apart from that for what is in them.
+const ID_STREAMS: u64 = 1 << 33;
 /// The exit code of a process that died because its part says so.
 pub(super) const DIED: i32 = 9;
 
@@ -88,9 +90,21 @@ enum LeadError {
     #[error("{0} is no id of 1–512 UTF-16 units")]
     Id(&'static str),
     #[error("the session can't be written: {0}")]
+    Session(#[from] WriteError),
+    #[error(transparent)]
     Disk(#[from] DiskError),
     #[error(transparent)]
     Open(#[from] OpenError),
+    #[error("nothing was asked: {0}")]
+    Ask(#[from] AskError),
+    #[error("nothing was told: {0}")]
+    Tell(#[from] NotUp),
+    #[error("nothing was attached: {0}")]
+    Attach(#[from] AttachError),
+    #[error("the peers can't be listed: {0}")]
+    Peers(#[from] Unreadable),
+    #[error("nothing was written to a peer: {0}")]
+    Write(#[from] NotToPeer),
     #[error("can't start: {0}")]
     Start(#[from] std::io::Error),
 }
@@ -153,74 +167,69 @@ async fn live(options: Options, seat: Seat, mut ending: watch::Receiver<bool>) -
     }
     let stream = seat.nth as u64 * 2;
     let character = cast::character(seat.nth);
-    let mut script = Script::new(character.clone(), Random::new(options.seed, stream), options.speed);
+    let script = Script::new(character.clone(), Random::new(options.seed, stream), options.speed);
     let screen = Screen(seat.nth);
     let begins = !seat.session_file.exists();
-    let (file, remembered) = if begins {
-        let random = Random::new(options.seed, stream + 1);
-        (open_session(&seat, &character, random, screen)?, Remembered::default())
-    } else {
-        // Entries made now must not have the ids of those made before.
-        let random = Random::new(options.seed ^ now(), stream + 1);
-        let (file, resumed) = SessionFile::resume(&seat.session_file, random)?;
-        script.resume(resumed.asks, resumed.remembered.pending_ask.is_some());
-        screen.shows("— taken up again —");
-        (file, resumed.remembered)
-    };
-    let mut lead = Coordination::open(opening(&options, &seat, &character)?, file, remembered)?;
-    let mut herdr = Herdr {
-        client: Client::new(PathBuf::from(&options.socket)),
-        pane: seat.pane.clone(),
-        session_file: seat.session_file.to_string_lossy().into_owned(),
-        last_seq: 0,
-        status: if begins { character.starts } else { Status::Idle },
-    };
+    let (conversation, file) =
+        if begins { open_session(&options, &seat, &character, screen)? } else { resume(&options, &seat)? };
+    let lead = Coordination::open(opening(&options, &seat, &character)?, file)?;
+    let status = if begins { character.starts } else { Status::Idle };
+    let client = Client::new(PathBuf::from(&options.socket));
+    let herdr = Herdr::new(client.clone(), &seat.pane, &seat.session_file, status);
+    let mut player = Player { seat, lead, conversation, script, herdr, screen, next: None };
+    if !begins {
+        player.take_up();
+    }
     // The agents first: whoever sees the lead sees them with it.
     let random = Random::new(options.seed, stream ^ CREW_STREAMS);
-    let mut crew =
-        Crew::new(seat.nth, &seat.crew, herdr.client.clone(), &options.agent_dir, random, options.speed);
+    let Seat { nth, crew, .. } = &player.seat;
+    let mut crew = Crew::new(*nth, crew, client, &options.agent_dir, random, options.speed);
     if let Err(error) = crew.begin().await {
         complain(&error);
     }
-    herdr.begin(&character.name).await;
+    player.herdr.begin(&character.name).await;
 
     let mut look = tokio::time::interval(LOOK);
     look.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut repeat = tokio::time::interval_at(Instant::now() + REPEAT, REPEAT);
     repeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    let mut next = plan(&mut script);
+    player.plan();
     while !*ending.borrow() {
-        let is_due = wait_until(next.as_ref().map(|(due, _)| *due));
+        let is_due = wait_until(player.next.as_ref().map(|(due, _)| *due));
         tokio::select! {
             changed = ending.changed() => if changed.is_err() { break },
             _ = terminate.recv() => break,
             _ = interrupt.recv() => break,
             _ = repeat.tick() => {
-                herdr.report().await;
+                player.herdr.report().await;
                 crew.report().await;
             }
             () = wait_until(crew.due()) => {
                 if let Err(error) = crew.go_on().await {
                     complain(&error);
                 }
+                for pane in crew.gone() {
+                    screen.loses(&pane);
+                }
             }
             _ = look.tick() => {
-                if receive(&mut lead, &mut script, &mut next, screen).await {
-                    next = plan(&mut script);
+                if let Err(error) = player.receive(options.speed > 0.0).await {
+                    complain(&error);
+                    break;
                 }
             }
             () = is_due => {
-                let Some((_, act)) = next.take() else { continue };
-                if let Err(error) = perform(act, &seat, &mut lead, &mut script, &mut herdr, screen).await {
+                let Some((_, act)) = player.next.take() else { continue };
+                if let Err(error) = player.perform(act).await {
                     // As a full disk would be: it goes on, and so does the play.
                     complain(&error);
                 }
-                next = plan(&mut script);
+                player.plan();
             }
         }
     }
-    Ok(lead.close()?)
+    Ok(player.lead.close()?)
 }
 
 /// Waits for a moment, or for ever.
@@ -231,35 +240,47 @@ async fn wait_until(due: Option<Instant>) {
     }
 }
 
-type Due = Option<(Instant, Act)>;
-
-fn plan(script: &mut Script) -> Due {
-    script.next_act().map(|(pause, act)| (Instant::now() + pause, act))
-}
-
 /// Begins the session with what went before the curtain rose.
 fn open_session(
+    options: &Options,
     seat: &Seat,
     character: &Character,
-    random: Random,
     screen: Screen,
-) -> Result<SessionFile, DiskError> {
-    let path = &seat.session_file;
-    let mut file = SessionFile::create(path, &seat.session, &seat.cwd, seat.begun, random)?;
+) -> Result<(Conversation, SessionFile), LeadError> {
+    let [random, ids] = chances(options.seed, seat);
+    let session = session_of(seat)?;
+    let (mut conversation, mut file) =
+        Conversation::begin(&seat.session_file, session, &seat.cwd, seat.begun, random, ids)?;
     let steps = character.history.len() as u64 + 2;
     let each = now().saturating_sub(seat.begun) / steps;
     let time_of = |step: u64| Some(seat.begun + each * step);
-    file.set_time(time_of(1));
-    file.name(&character.name)?;
-    file.user(&character.task)?;
+    conversation.set_time(time_of(1));
+    conversation.name(&mut file, &character.name)?;
+    conversation.user(&mut file, &character.task)?;
     screen.shows(&format!("> {}", character.task));
     for (call, step) in character.history.iter().zip(2..) {
-        file.set_time(time_of(step));
-        file.calls(call)?;
+        conversation.set_time(time_of(step));
+        conversation.calls(&mut file, call)?;
         screen.shows_call(call);
     }
-    file.set_time(None);
-    Ok(file)
+    conversation.set_time(None);
+    Ok((conversation, file))
+}
+
+fn resume(options: &Options, seat: &Seat) -> Result<(Conversation, SessionFile), LeadError> {
+    // Entries made now must not have the ids of those made before.
+    let [random, ids] = chances(options.seed ^ now(), seat);
+    Ok(Conversation::resume(&seat.session_file, session_of(seat)?, random, ids)?)
+}
+
+/// Chance for a session's entries, and for their ids.
+fn chances(seed: u64, seat: &Seat) -> [Random; 2] {
+    let stream = seat.nth as u64 * 2 + 1;
+    [Random::new(seed, stream), Random::new(seed, stream ^ ID_STREAMS)]
+}
+
+fn session_of(seat: &Seat) -> Result<SessionId, LeadError> {
+    SessionId::new(seat.session.as_str()).ok_or(LeadError::Id("the session"))
 }
 
 fn opening(options: &Options, seat: &Seat, character: &Character) -> Result<Opening, LeadError> {
@@ -267,7 +288,6 @@ fn opening(options: &Options, seat: &Seat, character: &Character) -> Result<Open
     Ok(Opening {
         agent_dir: AgentDir::resolve(Some(options.agent_dir.as_os_str()), &options.agent_dir),
         socket: options.socket.clone().into(),
-        session: SessionId::new(seat.session.as_str()).ok_or(LeadError::Id("the session"))?,
         place: Place {
             pane: id(&seat.pane, "the pane")?,
             tab: id(&seat.tab, "the tab")?,
@@ -283,185 +303,145 @@ fn opening(options: &Options, seat: &Seat, character: &Character) -> Result<Open
     })
 }
 
-/// Looks into the inbox; whether what comes next has changed by it.
-async fn receive(
-    lead: &mut Coordination<SessionFile>,
-    script: &mut Script,
-    next: &mut Due,
+/// Who plays one lead, and what comes next.
+struct Player {
+    seat: Seat,
+    lead: Coordination,
+    conversation: Conversation,
+    script: Script,
+    herdr: Herdr,
     screen: Screen,
-) -> bool {
-    let drained = match lead.drain().await {
-        Ok(drained) => drained,
+    next: Option<(Instant, Act)>,
+}
+
+impl Player {
+    fn plan(&mut self) {
+        self.next = self.script.next_act().map(|(pause, act)| (Instant::now() + pause, act));
+    }
+
+    /// Goes on with a session that was cut off.
+    fn take_up(&mut self) {
+        let pending = self.lead.pending_ask().is_some();
+        self.script.resume(self.lead.file().asks(), pending);
+        self.screen.shows("— taken up again —");
+    }
+
+    /// Looks into the inboxes; what comes next may change by it. What peers wrote is taken between
+    /// turns, and by a lead that stands still never.
+    async fn receive(&mut self, plays: bool) -> Result<(), Unable> {
+        // Handing over is done with writing into the session.
+        let mut received = taken(self.lead.drain(|_| Ok(())).await)?;
+        if plays && self.herdr.status() == Status::Idle {
+            received.extend(taken(self.lead.drain_peers(|_| Ok(())))?);
+        }
+        if received.is_empty() {
+            return Ok(());
+        }
+        if let Some((due, act)) = self.next.take() {
+            self.script.put_back(due.saturating_duration_since(Instant::now()), act);
+        }
+        for Received { message, answers } in received {
+            let text = message.text.to_str_lossy();
+            if message.kind == Kind::PeerMessage {
+                self.screen.shows(&format!("From a peer: {text}"));
+                self.script.peer_wrote(&message.from, &text);
+            } else {
+                self.screen.shows(&format!("From the Chief: {text}"));
+                if answers.is_some() { self.script.replied(&text) } else { self.script.told() }
+            }
+        }
+        self.plan();
+        Ok(())
+    }
+
+    async fn perform(&mut self, act: Act) -> Result<(), LeadError> {
+        match act {
+            Act::Show(status) => self.herdr.show(status).await,
+            Act::Call(call) => {
+                self.screen.shows_call(&call);
+                self.conversation.calls(self.lead.file(), &call)?;
+            }
+            Act::Say(text) => {
+                self.screen.shows(&text);
+                self.conversation.says(self.lead.file(), &text)?;
+            }
+            Act::Prompt(text) => {
+                self.screen.shows(&format!("> {text}"));
+                self.conversation.user(self.lead.file(), text)?;
+            }
+            Act::Ask(question) => {
+                if let Err(error) = self.ask(question).await {
+                    self.script.not_asked();
+                    return Err(error);
+                }
+            }
+            Act::Tell(tell) => {
+                self.screen.shows(&format!("Telling the Chief: {}", tell.text));
+                let files = self.files(tell.attached)?;
+                let rendered = self.lead.render(Kind::LeadMessage, None, &tell.text.into(), &files)?;
+                self.lead.tell(&rendered.text).await?;
+            }
+            Act::Write(to, text) => self.write(&to, text)?,
+            Act::Die => std::process::exit(DIED),
+        }
+        Ok(())
+    }
+
+    async fn ask(&mut self, question: Question) -> Result<(), LeadError> {
+        self.screen.shows(&format!("Asking the Chief: {}", question.question));
+        let files = self.files(question.attached)?;
+        let text = question.question.into();
+        let rendered = self.lead.render(Kind::LeadAsk, None, &text, &files)?;
+        // Where nobody may be written to the Chief sees it by the lead's record.
+        if let Err(why) = self.lead.ask(&text, &rendered.text).await?.published {
+            complain(&why);
+        }
+        Ok(())
+    }
+
+    /// Writes to a peer that is there; else it stays unsaid.
+    fn write(&mut self, to: &Recipient, text: &str) -> Result<(), LeadError> {
+        let peers = self.lead.peers()?;
+        let is_meant = |peer: &&PeerRecord| match to {
+            Recipient::Named(name) => peer.name.as_ref().is_some_and(|it| *it.as_untrusted() == **name),
+            Recipient::Session(session) => peer.session == *session,
+        };
+        let Some(peer) = peers.iter().find(is_meant) else { return Ok(()) };
+        self.screen.shows(&format!("To a peer: {text}"));
+        self.lead.write_to_peer(peer, &text.into())?;
+        Ok(())
+    }
+
+    /// Writes the file that goes along into the working directory.
+    fn files(&self, attached: Option<Attachment>) -> Result<Vec<FileArgument>, LeadError> {
+        let Some(attached) = attached else { return Ok(Vec::new()) };
+        let path = Path::new(&self.seat.cwd).join(attached.name);
+        if let Some(parent) = path.parent() {
+            std::fs::create_dir_all(parent)?;
+        }
+        std::fs::write(&path, attached.content.repeat(attached.times))?;
+        Ok(vec![FileArgument::new(attached.name, &self.seat.cwd)])
+    }
+}
+
+/// What was handed over; what failed is tried again, and told of.
+fn taken(drained: Result<Drain, Unable>) -> Result<Vec<Received>, Unable> {
+    match drained {
+        Ok(drained) => {
+            for error in &drained.errors {
+                complain(error);
+            }
+            Ok(drained.received)
+        }
+        Err(error) if error.is_unhealthy() => Err(error),
         Err(error) => {
             complain(&error);
-            return false;
+            Ok(Vec::new())
         }
-    };
-    for error in &drained.errors {
-        complain(error);
-    }
-    if drained.received.is_empty() {
-        return false;
-    }
-    if let Some((due, act)) = next.take() {
-        script.put_back(due.saturating_duration_since(Instant::now()), act);
-    }
-    for received in drained.received {
-        let text = received.message.text.to_str_lossy();
-        screen.shows(&format!("From the Chief: {text}"));
-        if received.answers.is_some() { script.replied(&text) } else { script.told() }
-    }
-    true
-}
-
-async fn perform(
-    act: Act,
-    seat: &Seat,
-    lead: &mut Coordination<SessionFile>,
-    script: &mut Script,
-    herdr: &mut Herdr,
-    screen: Screen,
-) -> Result<(), LeadError> {
-    match act {
-        Act::Show(status) => {
-            if std::mem::replace(&mut herdr.status, status) != status {
-                herdr.report().await;
-            }
-        }
-        Act::Call(call) => {
-            screen.shows_call(&call);
-            lead.log().calls(&call)?;
-        }
-        Act::Say(text) => {
-            screen.shows(&text);
-            lead.log().says(&text)?;
-        }
-        Act::Prompt(text) => {
-            screen.shows(&format!("> {text}"));
-            lead.log().user(text)?;
-        }
-        Act::Ask(question) => {
-            screen.shows(&format!("Asking the Chief: {}", question.question));
-            match lead.ask(question.question, &text_of(&question, seat)?).await {
-                Ok(asked) => {
-                    if let Err(why) = asked.published {
-                        complain(&why);
-                    }
-                }
-                Err(error) => {
-                    script.not_asked();
-                    complain(&error);
-                }
-            }
-        }
-        Act::Tell(text) => {
-            screen.shows(&format!("Telling the Chief: {text}"));
-            if let Err(why) = lead.tell(text).await {
-                complain(&why);
-            }
-        }
-        Act::Die => std::process::exit(DIED),
-    }
-    Ok(())
-}
-
-/// The question, with the file that goes with it written out and rendered as the contract's
-/// "Attachments" says.
-fn text_of(question: &Question, seat: &Seat) -> Result<String, LeadError> {
-    let Some((name, content)) = question.attached else { return Ok(question.question.to_owned()) };
-    let path = PathBuf::from(&seat.cwd).join(name);
-    if let Some(parent) = path.parent() {
-        std::fs::create_dir_all(parent)?;
-    }
-    std::fs::write(&path, content)?;
-    let path = std::fs::canonicalize(&path)?;
-    let shown = path.to_string_lossy().replace('&', "&#x26;").replace('"', "&#x22;");
-    let shown = shown.replace('<', "&#x3c;").replace('>', "&#x3e;");
-    let bytes = content.len();
-    Ok(format!(
-        "<file name=\"{shown}\" bytes=\"{bytes}\">\n{content}\n</file>\n\nQuestion:\n{}",
-        question.question
-    ))
-}
-
-/// The lead's own reports to Herdr. They are repeated, so one that fails is only told of.
-struct Herdr {
-    client: Client,
-    pane: String,
-    session_file: String,
-    last_seq: u64,
-    status: Status,
-}
-
-impl Herdr {
-    async fn begin(&mut self, name: &str) {
-        let session = json!({
-            "pane_id": self.pane, "source": "herdr:pi", "agent": "pi", "seq": self.seq(),
-            "session_start_source": "new", "agent_session_path": self.session_file,
-        });
-        self.send("pane.report_agent_session", session).await;
-        self.report().await;
-        let metadata = json!({
-            "pane_id": self.pane, "source": "pi-herdsman:lead", "seq": self.seq(), "title": name,
-            "tokens": {"pi_herdsman_role": "lead", "pi_herdsman_name": name},
-        });
-        self.send("pane.report_metadata", metadata).await;
-    }
-
-    async fn report(&mut self) {
-        let report = json!({
-            "pane_id": self.pane, "source": "herdr:pi", "agent": "pi", "state": self.status.as_str(),
-            "seq": self.seq(), "agent_session_path": self.session_file,
-        });
-        self.send("pane.report_agent", report).await;
-    }
-
-    async fn send(&self, method: &str, params: serde_json::Value) {
-        let sent: Result<_, HerdrError> = self.client.request(method, params).await;
-        if let Err(error) = sent {
-            complain(&error);
-        }
-    }
-
-    /// Microseconds since the epoch, as every reporter counts, always rising.
-    fn seq(&mut self) -> u64 {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        self.last_seq = u64::try_from(now.as_micros()).unwrap_or(0).max(self.last_seq + 1);
-        self.last_seq
     }
 }
 
-/// What the lead shows on its pane: lines on standard output that begin with its number and a tab.
-#[derive(Debug, Clone, Copy)]
-pub struct Screen(pub usize);
-
-impl Screen {
-    fn shows(self, text: &str) {
-        let mut lines = String::new();
-        for line in text.lines() {
-            lines += &format!("{}\t{line}\n", self.0);
-        }
-        // Nobody may be looking any more.
-        let _ = std::io::stdout().lock().write_all(lines.as_bytes());
-    }
-
-    fn shows_call(self, call: &super::session::ToolCall<'_>) {
-        if !call.say.is_empty() {
-            self.shows(call.say);
-        }
-        self.shows(&format!("● {} {}", call.tool, call.arguments));
-        let result = call.result.lines().next_back().unwrap_or_default();
-        self.shows(&format!("  {} {result}", if call.failed { "✗" } else { "└" }));
-    }
-
-    /// Takes such a line apart: whose it is, and its text.
-    pub fn read(line: &str) -> Option<(usize, &str)> {
-        let (nth, text) = line.split_once('\t')?;
-        Some((nth.parse().ok()?, text))
-    }
-}
-
-fn complain(error: &dyn std::fmt::Display) {
+pub(super) fn complain(error: &dyn std::fmt::Display) {
     // Where nobody reads it there is nothing more to be done about it.
     let _ = writeln!(std::io::stderr().lock(), "demo lead: {error}");
 }

@@ -6,6 +6,7 @@ pub mod crew;
 pub mod environment;
 pub mod home;
 pub mod lead;
+pub mod pane;
 pub mod random;
 pub mod script;
 pub mod server;

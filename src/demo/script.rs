@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::random::Random;
 use super::session::ToolCall;
+use crate::contract::SessionId;
 use crate::herdr::Status;
 
 /// Someone in the play.
@@ -31,7 +32,11 @@ pub struct Character {
     /// What it asks, in turn.
     pub asks: &'static [Question],
     /// What it writes to the Chief, in turn.
-    pub tells: &'static [&'static str],
+    pub tells: &'static [Tell],
+    /// What it writes to peers, in turn.
+    pub notes: &'static [Note],
+    /// What it answers peers who ask it something, in turn.
+    pub answers: &'static [&'static str],
     /// How it ends a turn, in turn.
     pub closes: &'static [&'static str],
     /// What it is told to do next, in turn.
@@ -47,10 +52,48 @@ pub struct Character {
 pub struct Question {
     /// The question itself.
     pub question: &'static str,
-    /// A file that goes with it: its name in the working directory, and what is in it.
-    pub attached: Option<(&'static str, &'static str)>,
+    /// A file that goes with it.
+    pub attached: Option<Attachment>,
     /// Whether nothing can be done without an answer.
     pub blocks: bool,
+}
+
+/// A file that goes with a question or message.
+#[derive(Debug, Clone, Copy)]
+pub struct Attachment {
+    /// Its name in the working directory.
+    pub name: &'static str,
+    /// What is in it.
+    pub content: &'static str,
+    /// How often.
+    pub times: usize,
+}
+
+/// A message to the Chief that waits for nothing.
+#[derive(Debug, Clone, Copy)]
+pub struct Tell {
+    /// What it says.
+    pub text: &'static str,
+    /// A file that goes with it.
+    pub attached: Option<Attachment>,
+}
+
+/// A message to a peer. One that ends in a question mark is answered.
+#[derive(Debug, Clone, Copy)]
+pub struct Note {
+    /// What the peer calls itself.
+    pub to: &'static str,
+    /// What it says.
+    pub text: &'static str,
+}
+
+/// Who is written to among the peers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Recipient {
+    /// Who calls itself so.
+    Named(&'static str),
+    /// Whose session this is.
+    Session(SessionId),
 }
 
 /// One step of a plan. Seconds are those of speed 1, more or less.
@@ -66,6 +109,8 @@ pub enum Step {
     Await,
     /// The next message to the Chief.
     Tell,
+    /// The next message to a peer.
+    Write,
     /// Ends the turn and rests for so many seconds.
     Close(f64),
     /// Begins a turn with the next prompt.
@@ -90,7 +135,9 @@ pub enum Act {
     /// Ask the Chief.
     Ask(Question),
     /// Write to the Chief.
-    Tell(&'static str),
+    Tell(Tell),
+    /// Write to a peer.
+    Write(Recipient, &'static str),
     /// End this process without a word.
     Die,
 }
@@ -119,6 +166,8 @@ struct Counts {
     tells: usize,
     closes: usize,
     prompts: usize,
+    notes: usize,
+    answers: usize,
 }
 
 /// Between two things done while working.
@@ -219,8 +268,13 @@ impl Script {
             }
             Step::Await => {}
             Step::Tell => {
-                if let Some(text) = in_turn(self.character.tells, &mut self.done.tells) {
-                    self.then(2.0, Act::Tell(text));
+                if let Some(tell) = in_turn(self.character.tells, &mut self.done.tells) {
+                    self.then(2.0, Act::Tell(tell));
+                }
+            }
+            Step::Write => {
+                if let Some(Note { to, text }) = in_turn(self.character.notes, &mut self.done.notes) {
+                    self.then(1.5, Act::Write(Recipient::Named(to), text));
                 }
             }
             Step::Close(rest) => {
@@ -274,6 +328,16 @@ impl Script {
         self.ahead.push_front((0.3, Act::Show(Status::Working)));
     }
 
+    /// A peer wrote. Who asks is answered, if there is an answer.
+    pub fn peer_wrote(&mut self, from: &SessionId, text: &str) {
+        if self.speed == 0.0 || !text.trim_end().ends_with('?') {
+            return;
+        }
+        if let Some(answer) = in_turn(self.character.answers, &mut self.done.answers) {
+            self.ahead.push_front((2.5, Act::Write(Recipient::Session(from.clone()), answer)));
+        }
+    }
+
     /// Something came that needs no answer.
     pub fn told(&mut self) {
         if self.speed > 0.0 {
@@ -307,6 +371,7 @@ mod tests {
             Act::Prompt(_) => "prompt",
             Act::Ask(_) => "ask",
             Act::Tell(_) => "tell",
+            Act::Write(..) => "write",
             Act::Die => "die",
         }
     }

@@ -12,7 +12,8 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::sync::watch;
 
-use super::lead::{DIED, Options, Screen};
+use super::lead::{DIED, Options};
+use super::pane::{Screen, Shown};
 use super::server::Server;
 use crate::contract::Untrusted;
 
@@ -169,7 +170,14 @@ async fn show(stage: &Stage, options: &Options, output: ChildStdout) {
     let mut screens: Vec<VecDeque<String>> = vec![VecDeque::new(); options.seats.len()];
     let mut output = BufReader::new(output);
     while let Some(line) = next_line(&mut output).await {
-        let Some((nth, text)) = Screen::read(&line) else { continue };
+        let (nth, text) = match Screen::read(&line) {
+            Some(Shown::Line(nth, text)) => (nth, text),
+            Some(Shown::Gone(pane)) => {
+                stage.server.close_pane(pane);
+                continue;
+            }
+            None => continue,
+        };
         let Some(at) = options.seats.iter().position(|seat| seat.nth == nth) else { continue };
         let rows = &mut screens[at];
         rows.push_back(text.to_owned());

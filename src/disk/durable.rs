@@ -44,7 +44,11 @@ impl DiskError {
         move |reason| Self { operation, path: path.to_owned(), reason }
     }
 
-    fn io<'a>(operation: &'static str, path: &'a Path) -> impl FnOnce(std::io::Error) -> Self + use<'a> {
+    /// What the standard library says of `operation` on `path`.
+    pub(crate) fn io<'a>(
+        operation: &'static str,
+        path: &'a Path,
+    ) -> impl FnOnce(std::io::Error) -> Self + use<'a> {
         move |error| Self {
             operation,
             path: path.to_owned(),
@@ -139,6 +143,23 @@ pub fn open_private(path: &Path) -> Result<std::fs::File, Unreadable> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let fd = match fs::open(path, flags, Mode::from_raw_mode(FILE_MODE)) {
         Ok(fd) => fd,
+        Err(Errno::LOOP) => return Err(Unreadable::Symlink),
+        Err(Errno::ISDIR) => return Err(Unreadable::NotRegular("a directory")),
+        Err(Errno::NXIO) => return Err(Unreadable::NotRegular("a socket")),
+        Err(reason) => return Err(Unreadable::Disk(DiskError::on("open", path)(reason))),
+    };
+    let stat = fs::fstat(&fd).map_err(|reason| Unreadable::Disk(DiskError::on("look at", path)(reason)))?;
+    check_private(&stat)?;
+    Ok(fd.into())
+}
+
+/// Opens a private file that exists, to read it and to append to it; refuses what [`read_private`]
+/// does. Never blocks on a FIFO.
+pub fn open_to_append(path: &Path) -> Result<std::fs::File, Unreadable> {
+    let flags = OFlags::RDWR | OFlags::APPEND | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let fd = match fs::open(path, flags, Mode::empty()) {
+        Ok(fd) => fd,
+        Err(Errno::NOENT) => return Err(Unreadable::Missing),
         Err(Errno::LOOP) => return Err(Unreadable::Symlink),
         Err(Errno::ISDIR) => return Err(Unreadable::NotRegular("a directory")),
         Err(Errno::NXIO) => return Err(Unreadable::NotRegular("a socket")),

@@ -66,10 +66,20 @@ impl fmt::Display for OnOurPane {
 /// Looks for `session` in the list as a lead does: source, agent and kind must fit, and it must be
 /// there once.
 pub fn find(agents: &[Agent], session: &Untrusted, here: &PaneContext) -> Listing {
-    let naming: Vec<&Agent> = agents
-        .iter()
-        .filter(|agent| agent.agent_session.as_ref().is_some_and(|it| names(it, session)))
-        .collect();
+    find_by(agents, |listed| names(listed, session), here)
+}
+
+/// The same for a session that is reported by its file, whatever that is called.
+pub fn find_file(agents: &[Agent], file: &str, session: &Untrusted, here: &PaneContext) -> Listing {
+    let is_file = |it: &AgentSession| {
+        it.source == SOURCE && it.agent == AGENT && it.kind == "path" && it.value == *file
+    };
+    find_by(agents, |listed| is_file(listed) || names(listed, session), here)
+}
+
+fn find_by(agents: &[Agent], is_meant: impl Fn(&AgentSession) -> bool, here: &PaneContext) -> Listing {
+    let naming: Vec<&Agent> =
+        agents.iter().filter(|agent| agent.agent_session.as_ref().is_some_and(&is_meant)).collect();
     match naming.as_slice() {
         [] => Listing::Absent(on_our_pane(agents, here)),
         [only] => {

@@ -1,7 +1,7 @@
-//! Being listed by Herdr as the Chief's Pi, after the section "Registering the Chief" of
-//! `docs/herdr.md`.
+//! Being listed by Herdr as a Pi, after the section "Registering the Chief" of `docs/herdr.md`.
 //!
-//! Leads write up only to a Chief that Herdr lists under its session id. Herdr answers every report
+//! Leads write up only to a Chief that Herdr lists under its session id, and a Chief sees only leads
+//! that it lists. Herdr answers every report
 //! with `ok` whether or not it uses it, so the list is read back, now and from time to time, and what
 //! it says is what is shown. That the program is taken for Pi at all is [`super::reexec`]'s part.
 
@@ -18,17 +18,16 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::api::{Snapshot, Status};
 use super::backoff::Backoff;
-use super::client::{AgentReport, Client, Metadata, clear_params, metadata_params};
+use super::client::{Client, Metadata, clear_params, metadata_params};
+use super::entry::Entry;
 use super::error::HerdrError;
-use super::listing::{AGENT, Listing, OnOurPane, Place, SOURCE, find};
+use super::listing::{Listing, OnOurPane, Place, SOURCE};
 use super::locate::PaneContext;
 use super::{blocking, locate::NoPane};
-use crate::contract::{SessionId, Untrusted};
+use crate::contract::SessionId;
 
 /// The source of what is shown about the pane.
 pub const METADATA_SOURCE: &str = "pi-herdsman:lead";
-/// The title shown.
-pub const TITLE: &str = "chief";
 /// The token that says what the pane's Pi is.
 pub const ROLE_TOKEN: &str = "pi_herdsman_role";
 /// The token with the name shown.
@@ -85,6 +84,20 @@ impl Registration {
     /// [`super::reexec::second_attempt`].
     pub fn is_not_taken_for_pi(&self) -> bool {
         *self == Self::NotListed { instead: OnOurPane::Nothing }
+    }
+
+    /// Why Herdr does not list us as it should; none where it does. Safe to print.
+    pub fn why_not(&self) -> Option<String> {
+        Some(match self {
+            Self::Registered => return None,
+            Self::Registering => "registering in Herdr".to_owned(),
+            Self::NotTried { why } | Self::Failed { why } => why.clone(),
+            Self::NotListed { instead } => instead.to_string(),
+            Self::ListedElsewhere { place } => {
+                format!("Herdr lists it on pane {}", place.pane.first_units(64).escaped())
+            }
+            Self::Duplicate { places } => format!("Herdr lists it {} times", places.len()),
+        })
     }
 
     /// Whether leads find this Chief.
@@ -144,17 +157,10 @@ impl Default for Timing {
     }
 }
 
-/// Who is to be listed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Chief {
-    session: SessionId,
-    name: String,
-}
-
 /// What the owner wants; the task follows it.
 #[derive(Debug, Clone, Default)]
 struct Wish {
-    chief: Option<Chief>,
+    entry: Option<Entry>,
     waiting: bool,
     /// Counts requests to register anew.
     again: u64,
@@ -175,7 +181,7 @@ struct Shared {
     turn: Mutex<()>,
 }
 
-/// Keeps the Chief listed. Ends its task when dropped, but takes nothing back then: release first.
+/// Keeps a Chief or lead listed. Ends its task when dropped, but takes nothing back then: release first.
 pub struct Registrar {
     shared: Arc<Shared>,
     task: JoinHandle<()>,
@@ -204,11 +210,15 @@ impl Registrar {
         Self { shared, task }
     }
 
-    /// Wants `session` listed under `name` from now on.
+    /// Wants the Chief `session` listed under `name` from now on.
     pub fn register(&self, session: SessionId, name: &str) {
-        let chief = Chief { session, name: name.to_owned() };
+        self.register_entry(Entry::chief(session, name));
+    }
+
+    /// Wants `entry` listed from now on.
+    pub fn register_entry(&self, entry: Entry) {
         self.shared.publish(Registration::Registering);
-        self.shared.wish.send_modify(|wish| wish.chief = Some(chief));
+        self.shared.wish.send_modify(|wish| wish.entry = Some(entry));
     }
 
     /// Where it stands; changes are awaited on the receiver.
@@ -231,8 +241,8 @@ impl Registrar {
     pub fn observe(&self, snapshot: &Snapshot) {
         let shared = &self.shared;
         let wish = shared.wish.borrow().clone();
-        let Some(chief) = wish.chief else { return };
-        let listing = find(&snapshot.agents, chief.session.as_untrusted(), &shared.pane);
+        let Some(entry) = wish.entry else { return };
+        let listing = entry.listing(&snapshot.agents, &shared.pane);
         let fine = matches!(listing, Listing::Here(status) if fits(status, wish.waiting));
         let look = match *shared.status.borrow() {
             Registration::Registered => !fine,
@@ -311,11 +321,11 @@ impl Shared {
     }
 
     fn unwish(&self) {
-        self.wish.send_modify(|wish| wish.chief = None);
+        self.wish.send_modify(|wish| wish.entry = None);
     }
 
-    fn is_wanted(&self, chief: &Chief) -> bool {
-        self.wish.borrow().chief.as_ref() == Some(chief)
+    fn is_wanted(&self, entry: &Entry) -> bool {
+        self.wish.borrow().entry.as_ref() == Some(entry)
     }
 
     /// Microseconds since the epoch, made to rise strictly even where the clock does not: what an
@@ -376,7 +386,7 @@ enum Phase {
 }
 
 struct Work {
-    chief: Option<Chief>,
+    entry: Option<Entry>,
     again: u64,
     look: u64,
     /// The state last reported.
@@ -395,7 +405,7 @@ async fn run(shared: Arc<Shared>) {
     let mut wishes = shared.wish.subscribe();
     let now = Instant::now();
     let mut work = Work {
-        chief: None,
+        entry: None,
         again: 0,
         look: 0,
         waiting: None,
@@ -424,8 +434,8 @@ async fn run(shared: Arc<Shared>) {
 impl Work {
     /// Does what is due; when the next thing is.
     async fn step(&mut self, shared: &Shared, wish: &Wish) -> Option<Instant> {
-        let Some(chief) = &wish.chief else {
-            self.chief = None;
+        let Some(entry) = &wish.entry else {
+            self.entry = None;
             return None;
         };
         let _turn = shared.turn.lock().await;
@@ -434,17 +444,17 @@ impl Work {
             self.due = now;
         }
         let anew = std::mem::replace(&mut self.again, wish.again) != wish.again;
-        if anew || self.chief.as_ref() != Some(chief) {
-            self.chief = Some(chief.clone());
+        if anew || self.entry.as_ref() != Some(entry) {
+            self.entry = Some(entry.clone());
             self.backoff.reset();
             self.phase = Phase::Report;
-            shared.publish_for(chief, Registration::Registering);
+            shared.publish_for(entry, Registration::Registering);
         }
         if self.phase == Phase::Retry && now >= self.due {
             self.phase = Phase::Report;
         }
-        if let Err(error) = self.advance(shared, chief, wish.waiting, now).await {
-            shared.publish_for(chief, Registration::Failed { why: error.to_string() });
+        if let Err(error) = self.advance(shared, entry, wish.waiting, now).await {
+            shared.publish_for(entry, Registration::Failed { why: error.to_string() });
             self.retry();
         }
         Some(if self.phase == Phase::Retry { self.due } else { self.due.min(self.refresh) })
@@ -458,7 +468,7 @@ impl Work {
     async fn advance(
         &mut self,
         shared: &Shared,
-        chief: &Chief,
+        entry: &Entry,
         waiting: bool,
         now: Instant,
     ) -> Result<(), HerdrError> {
@@ -467,10 +477,10 @@ impl Work {
         }
         let report = self.phase == Phase::Report;
         if report {
-            shared.report_session(chief).await?;
+            shared.report_session(entry).await?;
         }
         if report || self.waiting != Some(waiting) {
-            shared.report_state(chief, waiting).await?;
+            shared.report_state(entry, waiting).await?;
             self.waiting = Some(waiting);
             self.until = now + shared.timing.confirm_for;
             self.due = now;
@@ -478,23 +488,23 @@ impl Work {
         if report || now >= self.refresh {
             self.refresh = now + shared.timing.refresh_every;
             // Only for show: that it failed does not keep leads from writing up.
-            if let Err(error) = shared.report_display(chief).await {
+            if let Err(error) = shared.report_display(entry).await {
                 tracing::warn!(%error, "title and tokens of our pane");
             }
         }
         if report {
             self.phase = Phase::Confirm;
         }
-        if now >= self.due { self.read_back(shared, chief, waiting).await } else { Ok(()) }
+        if now >= self.due { self.read_back(shared, entry, waiting).await } else { Ok(()) }
     }
 
-    async fn read_back(&mut self, shared: &Shared, chief: &Chief, waiting: bool) -> Result<(), HerdrError> {
+    async fn read_back(&mut self, shared: &Shared, entry: &Entry, waiting: bool) -> Result<(), HerdrError> {
         let (agents, _) = shared.client.agent_list().await?;
         let now = Instant::now();
-        let listing = find(&agents, chief.session.as_untrusted(), &shared.pane);
+        let listing = entry.listing(&agents, &shared.pane);
         let verdict = match listing {
             Listing::Here(status) => {
-                shared.publish_for(chief, Registration::Registered);
+                shared.publish_for(entry, Registration::Registered);
                 self.phase = Phase::Steady;
                 self.backoff.reset();
                 self.due = now + shared.timing.check_every;
@@ -502,7 +512,7 @@ impl Work {
                     if now < self.until {
                         self.due = now + shared.timing.confirm_every;
                     } else {
-                        shared.report_state(chief, waiting).await?;
+                        shared.report_state(entry, waiting).await?;
                     }
                 }
                 return Ok(());
@@ -514,13 +524,13 @@ impl Work {
         let is_gone = matches!(verdict, Registration::NotListed { .. });
         if self.phase == Phase::Steady && is_gone {
             // We were in it: what is gone may come back by reporting, and is first tried so.
-            shared.publish_for(chief, Registration::Registering);
+            shared.publish_for(entry, Registration::Registering);
             self.phase = Phase::Report;
             self.due = now;
         } else if self.phase == Phase::Confirm && now < self.until {
             self.due = now + shared.timing.confirm_every;
         } else {
-            shared.publish_for(chief, verdict);
+            shared.publish_for(entry, verdict);
             self.retry();
         }
         Ok(())
@@ -529,45 +539,39 @@ impl Work {
 
 impl Shared {
     /// Publishes unless the owner has changed its mind meanwhile.
-    fn publish_for(&self, chief: &Chief, status: Registration) {
-        if self.is_wanted(chief) {
+    fn publish_for(&self, entry: &Entry, status: Registration) {
+        if self.is_wanted(entry) {
             self.publish(status);
         }
     }
 
-    /// The session as it goes onto the wire.
-    fn report<'a>(&'a self, session: &'a str, state: Status) -> AgentReport<'a> {
-        let (pane, seq) = (&*self.pane.pane, self.seq());
-        AgentReport { pane, source: SOURCE, agent: AGENT, state, seq, session: Some(session) }
-    }
-
-    async fn report_session(&self, chief: &Chief) -> Result<(), HerdrError> {
-        if !self.begin(chief) {
+    async fn report_session(&self, entry: &Entry) -> Result<(), HerdrError> {
+        if !self.begin(entry) {
             return Ok(());
         }
-        let session = text(&chief.session);
-        self.client.report_agent_session(self.report(&session, Status::Idle)).await
+        let params = entry.session_params(&self.pane.pane, self.seq());
+        self.client.request("pane.report_agent_session", params).await.map(drop)
     }
 
-    async fn report_state(&self, chief: &Chief, waiting: bool) -> Result<(), HerdrError> {
-        if !self.begin(chief) {
+    async fn report_state(&self, entry: &Entry, waiting: bool) -> Result<(), HerdrError> {
+        if !self.begin(entry) {
             return Ok(());
         }
-        let session = text(&chief.session);
         let state = if waiting { Status::Blocked } else { Status::Idle };
-        self.client.report_agent(self.report(&session, state)).await
+        let params = entry.state_params(&self.pane.pane, state, self.seq());
+        self.client.request("pane.report_agent", params).await.map(drop)
     }
 
-    async fn report_display(&self, chief: &Chief) -> Result<(), HerdrError> {
-        if !self.begin(chief) {
+    async fn report_display(&self, entry: &Entry) -> Result<(), HerdrError> {
+        if !self.begin(entry) {
             return Ok(());
         }
         let metadata = Metadata {
             pane: &self.pane.pane,
             source: METADATA_SOURCE,
             seq: self.seq(),
-            title: Some(TITLE),
-            tokens: &[(ROLE_TOKEN, Some("chief")), (NAME_TOKEN, Some(&chief.name))],
+            title: Some(&entry.title),
+            tokens: &[(ROLE_TOKEN, Some(entry.role)), (NAME_TOKEN, Some(&entry.name))],
             ttl: Some(self.timing.ttl),
         };
         self.client.report_metadata(metadata).await
@@ -575,13 +579,8 @@ impl Shared {
 
     /// Whether to report at all. Noted before that is known and before the report goes out: a
     /// release that comes between, or an answer that is lost, must not leave anything behind.
-    fn begin(&self, chief: &Chief) -> bool {
+    fn begin(&self, entry: &Entry) -> bool {
         self.reported.store(true, Ordering::SeqCst);
-        self.is_wanted(chief)
+        self.is_wanted(entry)
     }
-}
-
-fn text(session: &SessionId) -> String {
-    let text: &Untrusted = session.as_untrusted();
-    text.to_str_lossy().into_owned()
 }

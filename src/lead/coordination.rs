@@ -1,6 +1,8 @@
 //! One lead on disk: its record, what it asks, what it takes from its inbox.
 //!
-//! File work is done where it is called, so a lead runs on a task of its own.
+//! One process holds a lead open; others may join it to ask or tell something. What all of them
+//! know is in the session file, under its lock. File work is done where it is called, so a lead runs
+//! on a task of its own.
 
 use std::cell::RefCell;
 use std::ffi::OsString;
@@ -10,15 +12,16 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use rustix::io::Errno;
 
 use super::peers::{Presence, PresenceError};
+use super::session::{Held, SessionError, SessionFile};
 use super::upward::{self, NotUp};
-use super::{About, Place, Remembered, SessionLog};
+use super::{About, Place};
 use crate::contract::record::Invalid;
 use crate::contract::{
-    Descriptor, Kind, LeadRecord, Message, PendingAsk, Rule, SessionId, Timestamp, Uuid, lead,
+    Descriptor, Kind, LeadRecord, Message, PendingAsk, Rule, SessionId, Timestamp, Untrusted, Uuid, lead,
 };
 use crate::disk::inbox::{self, InboxError, Verdict};
 use crate::disk::layout::InboxDir;
-use crate::disk::records::{self, RecordError};
+use crate::disk::records::{self, Holding, RecordError};
 use crate::disk::{AgentDir, DiskError, Runtime, Unreadable, durable};
 use crate::herdr::Client;
 use crate::pi::session::HeaderCache;
@@ -31,8 +34,6 @@ pub struct Opening {
     /// Herdr's socket, spelt as in the lead's environment: the spelling names the directory shared
     /// with the Chief.
     pub socket: OsString,
-    /// The lead's session.
-    pub session: SessionId,
     /// Where it works.
     pub place: Place,
     /// What its peers are told.
@@ -42,6 +43,12 @@ pub struct Opening {
 /// Why a lead could not be opened. Its record is not there then.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
+    /// This session holds the Chief lease.
+    #[error("this session is the Chief itself")]
+    SelfChief,
+    /// The session file can't be used, or its state is malformed.
+    #[error(transparent)]
+    Session(#[from] SessionError),
     /// The record can't be written.
     #[error("the lead record can't be written: {0}")]
     Record(#[from] RecordError),
@@ -53,12 +60,32 @@ pub enum OpenError {
     Presence(#[from] PresenceError),
 }
 
+/// Why there is no open lead to join.
+#[derive(Debug, thiserror::Error)]
+pub enum JoinError {
+    /// No process holds it open.
+    #[error("the lead is not open: {0}")]
+    NotOpen(RecordError),
+    /// Its record is not there or not valid.
+    #[error("the lead's own record can't be used: {0}")]
+    Record(RecordError),
+    /// The lead was opened with another session file.
+    #[error("the lead is open with another session file than {}", durable::shown(.0))]
+    OtherFile(PathBuf),
+    /// The session file can't be used, or its state is malformed.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+}
+
 /// Why nothing was asked. Nothing has changed.
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
     /// One ask at a time.
     #[error("an ask is pending already: wait for its reply")]
     Pending,
+    /// Nobody holds the lead open any more.
+    #[error("the lead was closed just now")]
+    Closed,
     /// The question or its text is not allowed.
     #[error("{0}")]
     Invalid(Invalid),
@@ -68,6 +95,35 @@ pub enum AskError {
     /// The session can't be written.
     #[error(transparent)]
     Disk(#[from] DiskError),
+    /// The session can't be used.
+    #[error(transparent)]
+    Session(#[from] Unable),
+}
+
+/// Why a lead can't go on just now, or at all.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unable {
+    /// The inbox can't be read.
+    #[error("the inbox can't be read: {0}")]
+    Inbox(#[from] Unreadable),
+    /// The session file can't be used.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    /// Another process opened the same session.
+    #[error("the session file names another instance of the lead: something else opened it")]
+    AnotherInstance,
+}
+
+impl Unable {
+    /// Whether the coordination is unhealthy: what the lead waits for is not known any more, and no
+    /// later try will tell. Such a lead withdraws.
+    pub fn is_unhealthy(&self) -> bool {
+        match self {
+            Self::Inbox(_) => false,
+            Self::Session(error) => !error.is_passing(),
+            Self::AnotherInstance => true,
+        }
+    }
 }
 
 /// An ask that is recorded and stays pending until it is answered.
@@ -102,49 +158,57 @@ pub struct Drain {
 /// A lead's part in the coordination, open until [`Coordination::close`]. Dropped without that, it
 /// looks as if its process had died: the record stays, the presence is void.
 #[derive(Debug)]
-pub struct Coordination<S> {
-    agent_dir: AgentDir,
-    runtime: Runtime,
+pub struct Coordination {
+    pub(super) agent_dir: AgentDir,
+    pub(super) runtime: Runtime,
     client: Client,
     headers: HeaderCache,
-    session: SessionId,
+    pub(super) session: SessionId,
     /// As it was last written.
     record: LeadRecord,
-    delivered: std::collections::HashSet<Uuid>,
-    presence: Presence,
-    log: S,
+    pub(super) presence: Presence,
+    pub(super) file: SessionFile,
     /// The ask that the session no longer has while the record still does: the disk failed between.
     cleared: Option<Uuid>,
     /// Whether the Chief was fully verified since the start; later looks are content with its lease.
     verified: bool,
 }
 
-impl<S: SessionLog> Coordination<S> {
-    /// Opens the lead under a fresh instance, with what its session remembers: its presence, the
-    /// instance into the session, then the record.
+impl Coordination {
+    /// Opens the lead under a fresh instance, with the ask that its session file remembers: its
+    /// presence, the instance into the session, then the record.
     ///
     /// # Errors
     /// [`OpenError`].
-    pub fn open(opening: Opening, mut log: S, remembered: Remembered) -> Result<Self, OpenError> {
-        let Opening { agent_dir, socket, session, place, about } = opening;
+    pub fn open(opening: Opening, mut file: SessionFile) -> Result<Self, OpenError> {
+        let Opening { agent_dir, socket, place, about } = opening;
         let runtime = agent_dir.runtime(&socket);
-        let record = LeadRecord {
-            instance: Uuid::random(),
-            session: session.clone(),
-            pending_ask: remembered.pending_ask,
-            updated_at: now(),
-        };
-        // First of all, since its lock keeps a second process of the same session out.
-        let presence = Presence::publish(&agent_dir, &runtime, &session, &place, &about, now())?;
-        let mut recorded = || -> Result<(), OpenError> {
-            log.keep_state(record.instance, record.pending_ask.as_ref())?;
-            durable::ensure_directories(agent_dir.path(), &runtime.leads())?;
-            Ok(records::write_lead(&runtime, &record)?)
-        };
-        if let Err(error) = recorded() {
-            presence.withdraw()?;
-            return Err(error);
+        let session = file.session().clone();
+        if matches!(records::read_holding(&runtime)?, Holding::Held(chief) if chief.session == session) {
+            return Err(OpenError::SelfChief);
         }
+        // Before anything else is written, since its lock keeps a second process of the same session out.
+        let presence = Presence::publish(&agent_dir, &runtime, &session, &place, &about, now())?;
+        let mut recorded = || -> Result<LeadRecord, OpenError> {
+            let held = file.lock()?;
+            let record = LeadRecord {
+                instance: Uuid::random(),
+                session: session.clone(),
+                pending_ask: file.state()?.pending_ask,
+                updated_at: now(),
+            };
+            file.keep_state(&held, record.instance, record.pending_ask.as_ref(), now())?;
+            durable::ensure_directories(agent_dir.path(), &runtime.leads())?;
+            records::write_lead(&runtime, &record)?;
+            Ok(record)
+        };
+        let record = match recorded() {
+            Ok(record) => record,
+            Err(error) => {
+                presence.withdraw()?;
+                return Err(error);
+            }
+        };
         Ok(Self {
             client: Client::new(PathBuf::from(socket)),
             headers: HeaderCache::new(),
@@ -152,9 +216,37 @@ impl<S: SessionLog> Coordination<S> {
             runtime,
             session,
             record,
-            delivered: remembered.delivered,
             presence,
-            log,
+            file,
+            cleared: None,
+            verified: false,
+        })
+    }
+
+    /// Joins the lead that another process holds open, to ask or tell something for it. Nothing is
+    /// written, and nothing is to be closed.
+    ///
+    /// # Errors
+    /// [`JoinError`].
+    pub fn join(agent_dir: AgentDir, socket: OsString, mut file: SessionFile) -> Result<Self, JoinError> {
+        let runtime = agent_dir.runtime(&socket);
+        let session = file.session().clone();
+        let presence = Presence::of_another(&runtime, &session).map_err(JoinError::NotOpen)?;
+        let held = file.lock()?;
+        let record = records::read_lead(&runtime, &session).map_err(JoinError::Record)?;
+        if file.state()?.instance != Some(record.instance) {
+            return Err(JoinError::OtherFile(file.path().to_owned()));
+        }
+        drop(held);
+        Ok(Self {
+            client: Client::new(PathBuf::from(socket)),
+            headers: HeaderCache::new(),
+            agent_dir,
+            runtime,
+            session,
+            record,
+            presence,
+            file,
             cleared: None,
             verified: false,
         })
@@ -170,9 +262,57 @@ impl<S: SessionLog> Coordination<S> {
         self.record.instance
     }
 
-    /// The session, for what else is written to it.
-    pub fn log(&mut self) -> &mut S {
-        &mut self.log
+    /// Whether its presence stands, by whichever process holds it.
+    pub fn is_present(&self) -> bool {
+        self.presence.stands()
+    }
+
+    /// The session file, for what else is written to it.
+    pub fn file(&mut self) -> &mut SessionFile {
+        &mut self.file
+    }
+
+    /// Its two inboxes: what the Chief sends, and what its peers do. Made if missing, so that they
+    /// can be watched.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub fn inboxes(&self) -> Result<[InboxDir; 2], DiskError> {
+        let inboxes = [self.runtime.inbox(&self.session), self.runtime.peer_inbox(&self.session)];
+        for inbox in &inboxes {
+            durable::ensure_directories(self.agent_dir.path(), inbox.path())?;
+        }
+        Ok(inboxes)
+    }
+
+    /// Takes over what other processes that work for the lead wrote since, and finishes what one
+    /// that died left undone: the session counts. What the disk does not let it finish stays for the
+    /// next time.
+    pub(super) fn sync(&mut self) -> Result<Held, Unable> {
+        let held = self.file.lock()?;
+        let state = self.file.state()?;
+        if state.instance != Some(self.record.instance) {
+            return Err(Unable::AnotherInstance);
+        }
+        if state.pending_ask == self.record.pending_ask {
+            return Ok(held);
+        }
+        match records::read_lead(&self.runtime, &self.session) {
+            Ok(record)
+                if record.instance == self.record.instance && record.pending_ask == state.pending_ask =>
+            {
+                self.record = record;
+            }
+            _ => {
+                if state.pending_ask.is_none() {
+                    self.cleared = self.record.pending_ask.as_ref().map(|ask| ask.ask);
+                }
+                if let Err(error) = self.write_record(state.pending_ask) {
+                    tracing::warn!(%error, "writing the lead record anew");
+                }
+            }
+        }
+        Ok(held)
     }
 
     /// Asks the Chief `question`, whose message says `text` (the same, or with attachments
@@ -182,42 +322,47 @@ impl<S: SessionLog> Coordination<S> {
     /// # Errors
     /// [`AskError`]; that it could not be put into the inbox is none, since the Chief sees an ask by
     /// its record.
-    pub async fn ask(&mut self, question: &str, text: &str) -> Result<Asked, AskError> {
+    pub async fn ask(&mut self, question: &Untrusted, text: &Untrusted) -> Result<Asked, AskError> {
+        let held = self.sync()?;
+        // Closing takes the same lock: no record is written that nobody withdraws.
+        if !self.presence.stands() {
+            return Err(AskError::Closed);
+        }
         if self.record.pending_ask.is_some() {
             return Err(AskError::Pending);
         }
-        let ask = PendingAsk { ask: Uuid::random(), question: question.into(), text: text.into() };
+        let ask = PendingAsk { ask: Uuid::random(), question: question.clone(), text: text.clone() };
         if !lead::is_question(&ask.question) {
             return Err(AskError::Invalid(Invalid::new(
                 Rule::Question,
                 format!("a question has 1–{} bytes and is not blank", lead::MAX_QUESTION),
             )));
         }
+        if ask.text.is_empty() {
+            return Err(AskError::Invalid(Invalid::new(Rule::Text, "the text of an ask is empty")));
+        }
         // Judged with our own id in place of the Chief's, which may not be known now.
-        self.ask_message(&ask, &self.session, ask.ask)
-            .and_then(|it| it.to_bytes())
-            .map_err(AskError::Invalid)?;
-        self.log.keep_state(self.record.instance, Some(&ask))?;
+        self.ask_message(&ask, &self.session, ask.ask).to_bytes().map_err(AskError::Invalid)?;
+        let instance = self.record.instance;
+        self.file.keep_state(&held, instance, Some(&ask), now())?;
         if let Err(error) = self.write_record(Some(ask.clone())) {
-            self.log.keep_state(self.record.instance, None)?;
+            self.file.keep_state(&held, instance, None, now())?;
             return Err(error.into());
         }
+        drop(held);
         let published = self.publish(&ask).await;
         Ok(Asked { ask: ask.ask, published })
     }
 
     async fn publish(&mut self, ask: &PendingAsk) -> Result<Uuid, NotUp> {
         let chief = self.authority().await?;
-        let message = self.ask_message(ask, &chief.session, chief.lease).map_err(InboxError::Invalid)?;
+        let message = self.ask_message(ask, &chief.session, chief.lease);
         inbox::publish_ask(self.agent_dir.path(), &self.runtime.inbox(&chief.session), &message)?;
         Ok(message.id)
     }
 
-    fn ask_message(&self, ask: &PendingAsk, chief: &SessionId, lease: Uuid) -> Result<Message, Invalid> {
-        if ask.text.is_empty() {
-            return Err(Invalid::new(Rule::Text, "the text of an ask is empty"));
-        }
-        Ok(Message {
+    pub(super) fn ask_message(&self, ask: &PendingAsk, chief: &SessionId, lease: Uuid) -> Message {
+        Message {
             id: Uuid::of_ask(&self.session, ask.ask, lease),
             lease,
             kind: Kind::LeadAsk,
@@ -227,32 +372,37 @@ impl<S: SessionLog> Coordination<S> {
             ask: Some(ask.ask),
             text: ask.text.clone(),
             created_at: now(),
-        })
+        }
     }
 
     /// Writes the Chief a message that waits for nothing.
     ///
     /// # Errors
     /// [`NotUp`]; nothing was written then.
-    pub async fn tell(&mut self, text: &str) -> Result<Uuid, NotUp> {
-        if text.trim().is_empty() {
+    pub async fn tell(&mut self, text: &Untrusted) -> Result<Message, NotUp> {
+        if text.is_blank() {
             let blank = Invalid::new(Rule::Text, "there is no text to send");
             return Err(NotUp::Inbox(InboxError::Invalid(blank)));
         }
         let chief = self.authority().await?;
-        let message = Message {
+        let message = self.message(Kind::LeadMessage, &chief.session, chief.lease, text);
+        inbox::publish(self.agent_dir.path(), &self.runtime.inbox(&chief.session), &message)?;
+        Ok(message)
+    }
+
+    /// A message of ours that belongs to no ask.
+    pub(super) fn message(&self, kind: Kind, to: &SessionId, lease: Uuid, text: &Untrusted) -> Message {
+        Message {
             id: Uuid::random(),
-            lease: chief.lease,
-            kind: Kind::LeadMessage,
+            lease,
+            kind,
             from: self.session.clone(),
-            to: chief.session.clone(),
+            to: to.clone(),
             lead: self.session.clone(),
             ask: None,
-            text: text.into(),
+            text: text.clone(),
             created_at: now(),
-        };
-        inbox::publish(self.agent_dir.path(), &self.runtime.inbox(&chief.session), &message)?;
-        Ok(message.id)
+        }
     }
 
     /// The Chief that may be written to now: its lease, its place in Herdr and our own health are
@@ -260,8 +410,9 @@ impl<S: SessionLog> Coordination<S> {
     async fn authority(&mut self) -> Result<Descriptor, NotUp> {
         let chief = upward::standing_chief(&self.runtime, &self.session)?;
         upward::verify_listed(&self.client, &mut self.headers, &chief).await?;
+        // The ask in it may be answered already, or be another process's.
         match records::read_lead(&self.runtime, &self.session) {
-            Ok(record) if record == self.record => {}
+            Ok(record) if record.instance == self.record.instance => {}
             Ok(_) => return Err(NotUp::Unhealthy("another instance wrote it".to_owned())),
             Err(error) => return Err(NotUp::Unhealthy(error.to_string())),
         }
@@ -273,17 +424,23 @@ impl<S: SessionLog> Coordination<S> {
     }
 
     /// Takes what is in the inbox, as the contract says: what the Chief sent under its standing
-    /// lease goes into the session, a reply also clears the ask it answers, and only then the file
-    /// goes. What is not the Chief's is removed unread. While no Chief can be verified everything
-    /// stays; the first time since the start that takes a look into Herdr.
+    /// lease goes to `tell` and into the session, a reply also clears the ask it answers, and only
+    /// then the file goes. What is not the Chief's is removed unread. While no Chief can be verified
+    /// everything stays; the first time since the start that takes a look into Herdr.
+    ///
+    /// A message may come to `tell` again, if it could not be written into the session after it.
     ///
     /// # Errors
-    /// The inbox can't be read.
-    pub async fn drain(&mut self) -> Result<Drain, Unreadable> {
+    /// [`Unable`]; nothing was taken then.
+    pub async fn drain(
+        &mut self,
+        mut tell: impl FnMut(&Received) -> Result<(), DiskError>,
+    ) -> Result<Drain, Unable> {
+        // What others wrote is noticed, also where nothing came.
+        drop(self.sync()?);
         let mut drain = Drain::default();
         let inbox = self.runtime.inbox(&self.session);
-        let names = durable::list(inbox.path())?;
-        if !names.iter().any(|name| InboxDir::message_id(name).is_some()) {
+        if is_empty(&inbox)? {
             return Ok(drain);
         }
         let chief = match self.chief_to_receive_from().await {
@@ -294,12 +451,13 @@ impl<S: SessionLog> Coordination<S> {
             }
         };
         let Drain { received, errors, .. } = &mut drain;
+        let held = self.sync()?;
         // Judging and handing over look at the same state in turn, never at once.
         let lead = RefCell::new(self);
         let drained = inbox::drain(
             &inbox,
             |message| lead.borrow().judge(message, &chief),
-            |message| lead.borrow_mut().accept(message, received),
+            |message| lead.borrow_mut().accept(&held, message, received, &mut tell),
         )?;
         *errors = drained.errors;
         Ok(drain)
@@ -324,7 +482,7 @@ impl<S: SessionLog> Coordination<S> {
         if is_ours && answers_pending {
             // Also where it was handed over before an end that came before the ask was cleared.
             Verdict::Deliver
-        } else if self.delivered.contains(&message.id) {
+        } else if self.file.was_delivered(message.id) {
             Verdict::Delivered
         } else if is_ours && message.kind == Kind::ChiefMessage {
             Verdict::Deliver
@@ -333,20 +491,27 @@ impl<S: SessionLog> Coordination<S> {
         }
     }
 
-    fn accept(&mut self, message: &Message, received: &mut Vec<Received>) -> Result<(), DiskError> {
+    fn accept(
+        &mut self,
+        held: &Held,
+        message: &Message,
+        received: &mut Vec<Received>,
+        tell: &mut impl FnMut(&Received) -> Result<(), DiskError>,
+    ) -> Result<(), DiskError> {
         let answers = self
             .record
             .pending_ask
             .clone()
             .filter(|ask| message.kind.has_ask() && message.ask == Some(ask.ask));
-        if !self.delivered.contains(&message.id) {
-            self.log.hand_over(message)?;
-            self.delivered.insert(message.id);
-            received.push(Received { message: message.clone(), answers: answers.clone() });
+        if !self.file.was_delivered(message.id) {
+            let new = Received { message: message.clone(), answers: answers.clone() };
+            tell(&new)?;
+            self.file.hand_over(held, message, now())?;
+            received.push(new);
         }
         if let Some(ask) = answers {
             if self.cleared != Some(ask.ask) {
-                self.log.keep_state(self.record.instance, None)?;
+                self.file.keep_state(held, self.record.instance, None, now())?;
                 self.cleared = Some(ask.ask);
             }
             self.write_record(None).map_err(|error| self.as_disk_error(error))?;
@@ -375,14 +540,22 @@ impl<S: SessionLog> Coordination<S> {
     ///
     /// # Errors
     /// The first that the disk gave; the rest was tried nevertheless.
-    pub fn close(self) -> Result<(), DiskError> {
+    pub fn close(mut self) -> Result<(), DiskError> {
+        // So that nobody who joined is just writing the record. Who does not let go of it is not
+        // waited for.
+        let _held = self.file.lock();
         let removed = records::remove_lead(&self.runtime, &self.session, self.record.instance);
         self.presence.withdraw()?;
         removed.map(drop)
     }
 }
 
-fn now() -> Timestamp {
+/// Whether no message stands in it.
+pub(super) fn is_empty(inbox: &InboxDir) -> Result<bool, Unreadable> {
+    Ok(!durable::list(inbox.path())?.iter().any(|name| InboxDir::message_id(name).is_some()))
+}
+
+pub(super) fn now() -> Timestamp {
     let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp::from_millis(u64::try_from(wall.as_millis()).unwrap_or(u64::MAX))
 }

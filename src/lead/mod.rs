@@ -1,18 +1,21 @@
 //! The lead's side of `docs/contract.md`: any program can be a lead through it.
 //!
-//! What a lead must remember over a restart lives in its session, of which only [`SessionLog`] is
-//! known here; everything shared with the Chief is on disk and in Herdr.
+//! What a lead must remember over a restart lives in its session file; everything shared with the
+//! Chief and with peers is on disk and in Herdr.
 
 pub mod coordination;
+pub mod mail;
+pub mod peer_mail;
 pub mod peers;
+pub mod session;
 pub mod upward;
+pub mod writing;
 
-use std::collections::HashSet;
+use crate::contract::NativeId;
 
-use crate::contract::{Message, NativeId, PendingAsk, Uuid};
-use crate::disk::DiskError;
-
-pub use coordination::{AskError, Asked, Coordination, Opening, Received};
+pub use coordination::{AskError, Asked, Coordination, JoinError, OpenError, Opening, Received, Unable};
+pub use peer_mail::NotToPeer;
+pub use session::{SessionError, SessionFile};
 pub use upward::NotUp;
 
 /// The `customType` of the entry in which a lead's session keeps its instance and pending ask.
@@ -29,6 +32,13 @@ pub struct Place {
     pub workspace: NativeId,
 }
 
+impl Place {
+    /// Outside Herdr.
+    pub fn none() -> Self {
+        Self { pane: NativeId::none(), tab: NativeId::none(), workspace: NativeId::none() }
+    }
+}
+
 /// What a lead tells its peers about itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct About {
@@ -42,32 +52,4 @@ pub struct About {
     pub branch: Option<NativeId>,
     /// Its workspace's label.
     pub workspace_label: Option<NativeId>,
-}
-
-/// What a session remembered when the lead starts.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Remembered {
-    /// The ask of the last [`STATE_TYPE`] entry.
-    pub pending_ask: Option<PendingAsk>,
-    /// The ids of all messages that were handed over.
-    pub delivered: HashSet<Uuid>,
-}
-
-/// The session of a lead, as far as coordination writes to it.
-///
-/// Both calls return only once the entry is durable: a message is removed from the inbox, and a
-/// record rewritten, on the strength of it.
-pub trait SessionLog {
-    /// Appends a [`STATE_TYPE`] entry.
-    ///
-    /// # Errors
-    /// The disk's.
-    fn keep_state(&mut self, instance: Uuid, pending_ask: Option<&PendingAsk>) -> Result<(), DiskError>;
-
-    /// Appends a received message as a custom message, after [`crate::contract::delivered`]: the only
-    /// proof of its delivery.
-    ///
-    /// # Errors
-    /// The disk's; the message then stays in the inbox.
-    fn hand_over(&mut self, message: &Message) -> Result<(), DiskError>;
 }

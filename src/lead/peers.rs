@@ -23,11 +23,12 @@ impl From<DiskError> for PresenceError {
     }
 }
 
-/// A presence that this process holds.
+/// A presence that this process holds, or joined.
 #[derive(Debug)]
 pub struct Presence {
     runtime: Runtime,
-    lock: ProcessLock,
+    /// None where another process holds it.
+    lock: Option<ProcessLock>,
     record: PeerRecord,
 }
 
@@ -60,7 +61,7 @@ impl Presence {
             branch: None,
             workspace_label: None,
         };
-        let mut presence = Self { runtime: runtime.clone(), lock, record };
+        let mut presence = Self { runtime: runtime.clone(), lock: Some(lock), record };
         // Should either fail, the lock is released as it is dropped, which voids the record.
         presence.write()?;
         presence.record.repo.clone_from(&about.repo);
@@ -70,28 +71,47 @@ impl Presence {
         Ok(presence)
     }
 
+    /// The presence of `session` that another process holds.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn of_another(runtime: &Runtime, session: &SessionId) -> Result<Self, RecordError> {
+        let record = records::read_peer(runtime, session)?;
+        Ok(Self { runtime: runtime.clone(), lock: None, record })
+    }
+
+    /// Its record, as it was written or found.
+    pub fn record(&self) -> &PeerRecord {
+        &self.record
+    }
+
     fn write(&self) -> Result<(), PresenceError> {
         let bytes = self.record.to_bytes().map_err(RecordError::from)?;
         Ok(durable::publish(&self.runtime.peer(&self.record.session), &bytes)?)
     }
 
-    /// Whether the record stands exactly as it was written, under our claim.
+    /// Whether the record stands exactly as it was written, under our claim; one that another
+    /// process holds, whether it still does.
     pub fn stands(&self) -> bool {
-        records::read_peer(&self.runtime, &self.record.session).is_ok_and(|record| record == self.record)
+        records::read_peer(&self.runtime, &self.record.session).is_ok_and(|record| match self.lock {
+            Some(_) => record == self.record,
+            None => record.claim == self.record.claim,
+        })
     }
 
-    /// Withdraws it: the record if it is still ours, then the lock.
+    /// Withdraws it, if this process holds it: the record if it is still ours, then the lock.
     ///
     /// # Errors
     /// The disk's; the lock is released nevertheless.
-    pub fn withdraw(self) -> Result<(), DiskError> {
+    pub fn withdraw(mut self) -> Result<(), DiskError> {
+        let Some(lock) = self.lock.take() else { return Ok(()) };
         let path = self.runtime.peer(&self.record.session);
         let removed = if self.stands() {
             durable::unlink(&path).and_then(|_| durable::sync_parent(&path))
         } else {
             Ok(())
         };
-        self.lock.release()?;
+        lock.release()?;
         removed
     }
 }
