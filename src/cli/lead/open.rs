@@ -189,6 +189,8 @@ impl Trouble {
 
 fn tell_new(told: &mut Option<String>, drained: &Result<Drain, Unable>) {
     let trouble = match drained {
+        // It is what ends the lead, and told then.
+        Err(error) if error.is_unhealthy() => return,
         Err(error) => Some(error.to_string()),
         Ok(Drain { errors, waits, .. }) => {
             (errors.first().map(ToString::to_string)).or_else(|| waits.as_ref().map(ToString::to_string))
