@@ -285,6 +285,14 @@ pub struct Letter {
     pub read: bool,
 }
 
+impl Letter {
+    /// Whether it waits to be seen: not what is no message at all, but also one that was not accepted,
+    /// as when its lease had ended by the time it came. Somebody wrote it to us all the same.
+    pub fn is_unread(&self) -> bool {
+        !self.read && (self.refused.is_none() || self.kind.is_some())
+    }
+}
+
 /// What was received.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Mail {
@@ -292,7 +300,7 @@ pub struct Mail {
     pub newest: Vec<Letter>,
     /// How many there are in all.
     pub total: usize,
-    /// How many were accepted and not seen yet.
+    /// How many wait to be seen.
     pub unread: usize,
     /// The same by lead.
     pub unread_by_lead: BTreeMap<SessionId, usize>,

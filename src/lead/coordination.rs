@@ -3,6 +3,7 @@
 //! File work is done where it is called, so a lead runs on a task of its own.
 
 use std::cell::RefCell;
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -14,12 +15,13 @@ use super::upward::{self, NotUp};
 use super::{About, Place, Remembered, SessionLog};
 use crate::contract::record::Invalid;
 use crate::contract::{
-    Descriptor, Kind, LeadRecord, Message, PendingAsk, Rule, SessionId, Timestamp, Uuid, lead,
+    Claim, Descriptor, Kind, LeadRecord, Message, PendingAsk, Rule, SessionId, Timestamp, Uuid, lead,
 };
 use crate::disk::inbox::{self, InboxError, Verdict};
 use crate::disk::layout::InboxDir;
+use crate::disk::leftovers::{self, Swept};
 use crate::disk::records::{self, RecordError};
-use crate::disk::{AgentDir, DiskError, Runtime, Unreadable, durable};
+use crate::disk::{AgentDir, DiskError, Runtime, Unreadable, crash_point, durable};
 use crate::herdr::Client;
 use crate::pi::session::HeaderCache;
 
@@ -110,7 +112,7 @@ pub struct Coordination<S> {
     session: SessionId,
     /// As it was last written.
     record: LeadRecord,
-    delivered: std::collections::HashSet<Uuid>,
+    delivered: HashSet<Uuid>,
     presence: Presence,
     log: S,
     /// The ask that the session no longer has while the record still does: the disk failed between.
@@ -144,6 +146,11 @@ impl<S: SessionLog> Coordination<S> {
         if let Err(error) = recorded() {
             presence.withdraw()?;
             return Err(error);
+        }
+        if let Err(error) = finish_removals(&runtime.inbox(&session), presence.claim(), &remembered.delivered)
+        {
+            // It will be told by every look into it.
+            tracing::warn!(%error, "the inbox can't be used");
         }
         Ok(Self {
             client: Client::new(PathBuf::from(socket)),
@@ -198,10 +205,12 @@ impl<S: SessionLog> Coordination<S> {
             .and_then(|it| it.to_bytes())
             .map_err(AskError::Invalid)?;
         self.log.keep_state(self.record.instance, Some(&ask))?;
+        crash_point!("lead:ask_remembered");
         if let Err(error) = self.write_record(Some(ask.clone())) {
             self.log.keep_state(self.record.instance, None)?;
             return Err(error.into());
         }
+        crash_point!("lead:ask_recorded");
         let published = self.publish(&ask).await;
         Ok(Asked { ask: ask.ask, published })
     }
@@ -341,15 +350,18 @@ impl<S: SessionLog> Coordination<S> {
             .filter(|ask| message.kind.has_ask() && message.ask == Some(ask.ask));
         if !self.delivered.contains(&message.id) {
             self.log.hand_over(message)?;
+            crash_point!("lead:handed_over");
             self.delivered.insert(message.id);
             received.push(Received { message: message.clone(), answers: answers.clone() });
         }
         if let Some(ask) = answers {
             if self.cleared != Some(ask.ask) {
                 self.log.keep_state(self.record.instance, None)?;
+                crash_point!("lead:ask_forgotten");
                 self.cleared = Some(ask.ask);
             }
             self.write_record(None).map_err(|error| self.as_disk_error(error))?;
+            crash_point!("lead:ask_cleared");
         }
         Ok(())
     }
@@ -380,6 +392,23 @@ impl<S: SessionLog> Coordination<S> {
         self.presence.withdraw()?;
         removed.map(drop)
     }
+}
+
+/// Goes on where a process of this session was killed while it removed something: what it had handed
+/// over goes, anything else is judged again.
+fn finish_removals(inbox: &InboxDir, by: Claim, delivered: &HashSet<Uuid>) -> Result<(), Unreadable> {
+    let mut swept = Swept::default();
+    leftovers::undo_removals(inbox, by.id, &mut swept)?;
+    let marked = inbox::list(inbox)?.into_iter().filter(|entry| entry.quarantined);
+    for entry in marked.filter(|entry| delivered.contains(&entry.name)) {
+        if let Err(error) = inbox::remove(inbox, entry.name) {
+            swept.stays.push(error.to_string());
+        }
+    }
+    if !swept.stays.is_empty() {
+        tracing::warn!(stays = ?swept.stays, "what a killed process left");
+    }
+    Ok(())
 }
 
 fn now() -> Timestamp {

@@ -75,6 +75,11 @@ impl Presence {
         Ok(durable::publish(&self.runtime.peer(&self.record.session), &bytes)?)
     }
 
+    /// The claim that proves it.
+    pub fn claim(&self) -> Claim {
+        self.record.claim
+    }
+
     /// Whether the record stands exactly as it was written, under our claim.
     pub fn stands(&self) -> bool {
         records::read_peer(&self.runtime, &self.record.session).is_ok_and(|record| record == self.record)
