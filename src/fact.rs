@@ -330,6 +330,14 @@ pub struct Letter {
     pub read: bool,
 }
 
+impl Letter {
+    /// Whether it waits to be seen: not what is no message at all, but also one that was not accepted,
+    /// as when its lease had ended by the time it came. Somebody wrote it to us all the same.
+    pub fn is_unread(&self) -> bool {
+        !self.read && (self.refused.is_none() || self.kind.is_some())
+    }
+}
+
 /// What was received.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mail {
@@ -337,7 +345,7 @@ pub struct Mail {
     pub newest: Vec<Letter>,
     /// How many there are in all.
     pub total: usize,
-    /// How many were accepted and not seen yet.
+    /// How many wait to be seen.
     pub unread: usize,
     /// The same by lead.
     #[serde(with = "crate::contract::serial::pairs")]

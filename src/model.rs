@@ -8,7 +8,7 @@ use crate::chief::staff::evidence_of;
 use crate::contract::{SessionId, Timestamp, Untrusted, Uuid};
 use crate::disk::mailboxes::Scan;
 use crate::fact::{
-    Desk, Done, Fact, LeadRead, Letter, Mail, Now, Outcome, PeersRead, Sent, Standing, Watching,
+    Desk, Done, Fact, Fate, LeadRead, Letter, Mail, Now, Outcome, PeersRead, Sent, Standing, Watching,
 };
 use crate::herd::evidence::{Evidence, State, UnreadableRecord};
 use crate::herd::inventory::Inventory;
@@ -411,7 +411,8 @@ impl Model {
     /// The reply to that ask that is on its way or was taken, if there is one.
     pub fn reply_to(&self, lead: &SessionId, ask: Uuid) -> Option<&Sent> {
         let replies = self.sent.values().filter(|sent| sent.lead == *lead && sent.ask == Some(ask));
-        replies.filter(|sent| sent.fate != crate::fact::Fate::Unknown).max_by_key(|sent| (sent.at, sent.id))
+        let counts = |sent: &&Sent| matches!(sent.fate, Fate::Queued | Fate::Taken | Fate::Answered);
+        replies.filter(counts).max_by_key(|sent| (sent.at, sent.id))
     }
 
     /// What we sent under `id`.
@@ -421,7 +422,7 @@ impl Model {
 
     /// Our messages that stand in inboxes.
     pub fn queued(&self) -> usize {
-        self.sent.values().filter(|sent| sent.fate == crate::fact::Fate::Queued).count()
+        self.sent.values().filter(|sent| sent.fate == Fate::Queued).count()
     }
 
     /// Takes the outcome of the request `ticket`, if it is known.

@@ -3,25 +3,26 @@
 //! One line an event, appended and fsynced, in a segment a month. One writer, the holder of the
 //! lease; anybody of ours may read. What is kept in memory is an index; texts are read on demand.
 
+mod line;
+
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use line::{line_of, unhex};
 use rustix::io::Errno;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::contract::json::ObjectWriter;
 use crate::contract::{Kind, Message, SessionId, Timestamp, Untrusted, Uuid};
+use crate::disk::crash_point;
 use crate::disk::durable::{self, DiskError, Unreadable};
 use crate::fact::{AskTime, Fate, Letter, Mail};
 
 /// The version of a line.
 const VERSION: f64 = 1.0;
-/// Characters of a text kept in memory.
-const PREVIEW: usize = 240;
 /// Longest line read: a record of 8,192 bytes, escaped at worst, and what is around it.
 const MAX_LINE: usize = 128 * 1024;
 
@@ -82,12 +83,13 @@ pub enum Event<'a> {
     },
     /// A message of ours, before it is published.
     Sent(&'a Message),
-    /// It is sent again under another id.
+    /// A message is sent again as another one, before that is published. One event, so that no crash
+    /// can leave both open, or neither.
     Requeued {
         /// The old id.
         old: Uuid,
-        /// The new one.
-        new: Uuid,
+        /// What is sent in its place.
+        again: &'a Message,
     },
     /// What became of a message of ours.
     Fate {
@@ -126,8 +128,6 @@ struct Line<'a> {
     #[serde(borrow, default)]
     old: Option<std::borrow::Cow<'a, str>>,
     #[serde(borrow, default)]
-    new: Option<std::borrow::Cow<'a, str>>,
-    #[serde(borrow, default)]
     fate: Option<std::borrow::Cow<'a, str>>,
     #[serde(default)]
     seqs: Vec<u64>,
@@ -138,9 +138,12 @@ struct Line<'a> {
 pub struct Index {
     received: BTreeMap<u64, Received>,
     ids: HashSet<Uuid>,
-    files: HashSet<Uuid>,
+    /// Under which number the file of an id was journalled last.
+    files: HashMap<Uuid, u64>,
     asks: HashMap<(SessionId, Uuid), Timestamp>,
     accepted_asks: HashSet<(SessionId, Uuid)>,
+    /// Under which number an ask was journalled that was not accepted.
+    refused_asks: HashMap<(SessionId, Uuid), u64>,
     sent: BTreeMap<Uuid, SentEntry>,
     next_seq: u64,
     /// Lines that could not be read, or torn ends that were cut.
@@ -155,15 +158,15 @@ impl Index {
         self.received.values()
     }
 
-    /// How many were received and not seen yet; refused ones don't count.
+    /// How many were received and not seen yet.
     pub fn unread(&self) -> usize {
-        self.received.values().filter(|it| !it.letter.read && it.letter.refused.is_none()).count()
+        self.received.values().filter(|it| it.letter.is_unread()).count()
     }
 
     /// What the screens show of it: the `newest` newest ones, and counts of all.
     pub fn mail(&self, newest: usize) -> Mail {
         let mut mail = Mail { total: self.received.len(), damaged: self.damaged, ..Mail::default() };
-        for entry in self.received.values().filter(|it| !it.letter.read && it.letter.refused.is_none()) {
+        for entry in self.received.values().filter(|it| it.letter.is_unread()) {
             mail.unread += 1;
             if let Some(lead) = &entry.letter.lead {
                 *mail.unread_by_lead.entry(lead.clone()).or_default() += 1;
@@ -188,9 +191,9 @@ impl Index {
         }
     }
 
-    /// Whether a file of that name was journalled, accepted or not: it only failed to be removed.
-    pub fn has_file(&self, name: Uuid) -> bool {
-        self.files.contains(&name)
+    /// What the file of that name held when it was journalled last, accepted or not.
+    pub fn file(&self, name: Uuid) -> Option<&Received> {
+        self.received.get(self.files.get(&name)?)
     }
 
     /// Whether the message of that ask was accepted.
@@ -213,6 +216,11 @@ impl Index {
         self.sent.get(&id)
     }
 
+    fn add_sent(&mut self, message: Message) {
+        let entry = SentEntry { message: Box::new(message), fate: None, again: None };
+        self.sent.insert(entry.message.id, entry);
+    }
+
     /// Folds one line in; says whether it could be read.
     fn fold(&mut self, text: &str, place: Place) -> bool {
         let Ok(line) = serde_json::from_str::<Line<'_>>(text) else { return false };
@@ -230,17 +238,24 @@ impl Index {
                 let Some(id) = id else { return false };
                 let kind = line.message.as_deref().and_then(Kind::from_name);
                 let created_at = line.created_at.and_then(Timestamp::from_number);
-                self.files.insert(id);
+                self.files.insert(id, line.seq);
                 if line.refused.is_none() {
                     self.ids.insert(id);
                 }
                 if let (Some(Kind::LeadAsk), Some(lead), Some(ask)) = (kind, &lead, ask) {
                     let key = (lead.clone(), ask);
-                    if line.refused.is_none() {
-                        self.accepted_asks.insert(key.clone());
-                    }
-                    let asked = self.asks.entry(key).or_insert(at);
+                    let asked = self.asks.entry(key.clone()).or_insert(at);
                     *asked = (*asked).min(created_at.unwrap_or(at));
+                    // An ask is shown once: as it was accepted, else as it came last.
+                    let accepted = self.accepted_asks.contains(&key);
+                    if let Some(before) = self.refused_asks.remove(&key) {
+                        self.received.remove(&before);
+                    }
+                    match line.refused {
+                        None => drop(self.accepted_asks.insert(key)),
+                        Some(_) if accepted => return true,
+                        Some(_) => drop(self.refused_asks.insert(key, line.seq)),
+                    }
                 }
                 let letter = Letter {
                     seq: line.seq,
@@ -262,16 +277,16 @@ impl Index {
             }
             "sent" => {
                 let Some(message) = line.record.and_then(record_of) else { return false };
-                let entry = SentEntry { message: Box::new(message), fate: None, again: None };
-                self.sent.insert(entry.message.id, entry);
+                self.add_sent(message);
             }
             "requeued" => {
-                let ids =
-                    (line.old.as_deref().and_then(Uuid::parse), line.new.as_deref().and_then(Uuid::parse));
-                let (Some(old), Some(new)) = ids else { return false };
+                let old = line.old.as_deref().and_then(Uuid::parse);
+                let (Some(old), Some(again)) = (old, line.record.and_then(record_of)) else { return false };
                 if let Some(entry) = self.sent.get_mut(&old) {
-                    entry.again = Some(new);
+                    entry.again = Some(again.id);
+                    entry.fate = Some(Fate::Again);
                 }
+                self.add_sent(again);
             }
             "fate" => {
                 let (Some(id), Some(fate)) = (id, line.fate.as_deref().and_then(Fate::from_name)) else {
@@ -385,7 +400,10 @@ impl Journal {
         let begin = writer.length;
         let path = self.segments[self.writer.as_ref().map_or(0, |writer| writer.segment)].clone();
         let Some(writer) = self.writer.as_mut() else { return Ok(()) };
-        let written = writer.file.write_all(&bytes).and_then(|()| writer.file.sync_data());
+        let written = writer.file.write_all(&bytes).and_then(|()| {
+            crash_point!("journal:written");
+            writer.file.sync_data()
+        });
         if let Err(error) = written {
             // A part of it may stand there: cut, or a later line would be fused to it.
             let cut = writer.file.set_len(begin).and_then(|()| writer.file.seek(SeekFrom::Start(begin)));
@@ -394,6 +412,7 @@ impl Journal {
             }
             return Err(failed("append to", &path)(error));
         }
+        crash_point!("journal:synced");
         writer.length += bytes.len() as u64;
         let segment = writer.segment;
         let mut offset = 0;
@@ -416,6 +435,7 @@ impl Journal {
             durable::ensure_directory(&self.directory)?;
             let is_new = durable::kind(&path)?.is_none();
             let mut file = open_segment(&path, true)?;
+            crash_point!("journal:made");
             let length = cut_torn_end(&mut file).map_err(failed("repair", &path))?;
             if is_new {
                 durable::sync_parent(&path)?;
@@ -508,6 +528,7 @@ fn cut_torn_end(file: &mut File) -> std::io::Result<u64> {
     }
     if end < length {
         file.set_len(end)?;
+        crash_point!("journal:cut");
         file.sync_data()?;
     }
     file.seek(SeekFrom::Start(end))
@@ -526,69 +547,6 @@ fn segment_name(at: Timestamp) -> String {
     let millis = i64::try_from(at.as_millis()).unwrap_or(i64::MAX);
     let at = jiff::Timestamp::from_millisecond(millis).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
     at.to_zoned_datetime(jiff::tz::TimeZone::UTC).strftime("%Y-%m.jsonl").to_string()
-}
-
-fn line_of(event: &Event<'_>, seq: u64, at: Timestamp) -> Vec<u8> {
-    let mut line = ObjectWriter::new();
-    line.number("v", VERSION).number("seq", seq as f64).number("at", at.as_number());
-    let id = |id: Uuid| Untrusted::from(id.to_string());
-    match event {
-        Event::Received { id: file, bytes, message, refused } => {
-            line.string("kind", &"received".into()).string("id", &id(*file));
-            if let Some(message) = message {
-                line.string("message", &message.kind.as_str().into())
-                    .string("lead", message.lead.as_untrusted())
-                    .number("createdAt", message.created_at.as_number())
-                    .string("preview", &message.text.first_units(PREVIEW));
-                if let Some(ask) = message.ask {
-                    line.string("ask", &id(ask));
-                }
-            }
-            if let Some(refused) = refused {
-                line.string("refused", &Untrusted::from(*refused));
-            }
-            match std::str::from_utf8(bytes) {
-                Ok(text) => line.string("record", &text.into()),
-                Err(_) => line.string("hex", &hex(bytes).into()),
-            };
-        }
-        Event::AskSeen { lead, ask } => {
-            line.string("kind", &"ask_seen".into())
-                .string("lead", lead.as_untrusted())
-                .string("ask", &id(*ask));
-        }
-        Event::Sent(message) => {
-            line.string("kind", &"sent".into()).string("id", &id(message.id));
-            // It was checked to be writable before.
-            let bytes = message.to_bytes().unwrap_or_default();
-            line.string("record", &Untrusted::from_bytes_lossy(&bytes));
-        }
-        Event::Requeued { old, new } => {
-            line.string("kind", &"requeued".into()).string("old", &id(*old)).string("new", &id(*new));
-        }
-        Event::Fate { id: message, fate } => {
-            line.string("kind", &"fate".into())
-                .string("id", &id(*message))
-                .string("fate", &fate.name().into());
-        }
-        Event::Read(seqs) => {
-            let list = seqs.iter().map(u64::to_string).collect::<Vec<_>>().join(",");
-            line.string("kind", &"read".into()).raw("seqs", format!("[{list}]").as_bytes());
-        }
-    }
-    let mut bytes = line.finish();
-    bytes.push(b'\n');
-    bytes
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn unhex(text: &str) -> Vec<u8> {
-    let digits: Vec<u8> =
-        text.bytes().filter_map(|digit| char::from(digit).to_digit(16)).map(|it| it as u8).collect();
-    digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect()
 }
 
 #[cfg(test)]

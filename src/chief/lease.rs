@@ -1,10 +1,13 @@
 //! The Chief lease: claiming it, checking it, ending it.
 
+use std::collections::HashSet;
+
 use crate::contract::{Claim, Descriptor, SessionId, Timestamp, Untrusted, Uuid};
 use crate::disk::lock::{Holder, LockError};
 use crate::disk::records::{self, Holding};
 use crate::disk::sidecar::{Sidecar, SidecarError};
 use crate::disk::{DiskError, ProcessLock, RecordError, Runtime, Unreadable, durable};
+use crate::disk::{crash_step, crash_steps_of};
 
 /// Where the Chief runs, as leads compare it with Herdr's listing; `none` outside a pane.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,7 +53,7 @@ pub struct Lease {
     descriptor: Descriptor,
     released: bool,
     // Held for as long as the lease is.
-    _sidecar: Sidecar,
+    sidecar: Sidecar,
 }
 
 impl Lease {
@@ -63,10 +66,12 @@ impl Lease {
         place: &Place,
         now: Timestamp,
     ) -> Result<Self, LeaseError> {
+        crash_steps_of!("lease");
         durable::ensure_directories(parent_of_data_root(data_root), runtime.root())?;
         let mut sidecar = Sidecar::take(sidecar_path)?.ok_or(LeaseError::OwnConsole)?;
         let claim = Claim::own();
         sidecar.remember(&claim)?;
+        crash_step!("remembered");
         let lock = ProcessLock::acquire(&runtime.lock(), claim, &|stale| sidecar.is_of_the_dead(stale))?;
         let descriptor = Descriptor {
             lease: Uuid::random(),
@@ -79,18 +84,22 @@ impl Lease {
         };
         // On failure the lock is released as it is dropped.
         records::write_descriptor(runtime, &descriptor)?;
-        Ok(Self {
-            runtime: runtime.clone(),
-            lock: Some(lock),
-            descriptor,
-            released: false,
-            _sidecar: sidecar,
-        })
+        Ok(Self { runtime: runtime.clone(), lock: Some(lock), descriptor, released: false, sidecar })
     }
 
     /// The lease's id.
     pub fn id(&self) -> Uuid {
         self.descriptor.lease
+    }
+
+    /// Our claim, by which all is done under this lease.
+    pub fn own_claim(&self) -> Claim {
+        self.descriptor.claim
+    }
+
+    /// The ids of claims of ours whose processes are dead.
+    pub fn dead_claims(&self) -> HashSet<Uuid> {
+        self.sidecar.dead()
     }
 
     /// The descriptor that stands on disk.
@@ -125,6 +134,7 @@ impl Lease {
     }
 
     fn end(&mut self) -> Result<(), DiskError> {
+        crash_steps_of!("release");
         self.released = true;
         records::remove_descriptor(&self.runtime, &self.descriptor)?;
         if let Some(lock) = self.lock.take() {

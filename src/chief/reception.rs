@@ -1,13 +1,13 @@
 //! Reception: our inbox into the journal, durably, and only then out of the inbox. Nothing anyone
 //! sent is ever lost: what the contract would have deleted unread is journalled first, with why.
 
-use super::journal::Event;
+use super::journal::{Event, Journal};
 use super::staff::Office;
 use crate::contract::record::Invalid;
 use crate::contract::{Kind, Message, Rule, Uuid, message};
 use crate::disk::inbox::{self, InboxError};
 use crate::disk::layout::InboxDir;
-use crate::disk::{DiskError, Unreadable, durable};
+use crate::disk::{DiskError, Unreadable, crash_point, durable};
 use crate::fact::Now;
 use crate::herd::{Lead, Roster};
 
@@ -61,7 +61,8 @@ impl Office {
         }
         let mut journal = self.journal();
         let Some(journal) = journal.as_mut() else { return Ok(Reception::default()) };
-        let inbox = self.runtime().inbox(self.session());
+        self.pay(journal, None, self.now().wall).map_err(ReceptionError::Journal)?;
+        let inbox = self.own_inbox(lease);
         let mut reception = Reception::default();
         let mut journalled: Vec<(Uuid, Vec<u8>, Judged)> = Vec::new();
         let mut settled: Vec<Uuid> = Vec::new();
@@ -76,7 +77,7 @@ impl Office {
             }
             let (bytes, judged) = match durable::read_private(&inbox.message(name), message::MAX_BYTES) {
                 Ok(bytes) => {
-                    let judged = self.judge(name, &bytes, lease.id(), journal.index(), roster, &inbox);
+                    let judged = self.judge(name, &bytes, lease.id(), journal, roster, &inbox);
                     (bytes, judged)
                 }
                 Err(Unreadable::Missing) => continue,
@@ -106,6 +107,7 @@ impl Office {
             .collect();
         if !events.is_empty() {
             journal.append(&events, self.now().wall).map_err(ReceptionError::Journal)?;
+            crash_point!("reception:journalled");
         }
         for (name, _, judged) in &journalled {
             match judged {
@@ -120,6 +122,7 @@ impl Office {
                 tracing::warn!(%error, id = %name, "removing a received message");
                 reception.kept.push(format!("message {name} is received, but not removed: {error}"));
             }
+            crash_point!("reception:removed");
         }
         Ok(reception)
     }
@@ -129,28 +132,41 @@ impl Office {
         name: Uuid,
         bytes: &[u8],
         lease: Uuid,
-        index: &super::journal::Index,
+        journal: &Journal,
         roster: Option<&Roster>,
         inbox: &InboxDir,
     ) -> Judged {
+        let index = journal.index();
+        // Journalled as it stands here, it only failed to be removed.
+        let known = match index.file(name).map(|received| journal.record(received)) {
+            Some(Ok(known)) => known == bytes,
+            Some(Err(error)) => return Judged::Keep(error.to_string()),
+            None => false,
+        };
         let message = match Message::parse(bytes) {
             Ok(message) => Box::new(message),
             Err(error) if error.is_of_another_release() => return Judged::Keep(error.to_string()),
             Err(Invalid { rule: Rule::ReserializedTooLarge, message }) => return Judged::Keep(message),
-            Err(error) => {
-                return if index.has_file(name) {
-                    Judged::Again
-                } else {
-                    Judged::Refuse(None, error.to_string())
-                };
-            }
+            Err(_) if known => return Judged::Again,
+            Err(error) => return Judged::Refuse(None, error.to_string()),
         };
-        if index.has(&message) || index.has_file(name) {
+        if index.has(&message) {
             return Judged::Again;
         }
-        if inbox::is_quarantined(inbox, name) {
-            return Judged::Keep("it is quarantined".to_owned());
+        let quarantined = inbox::is_quarantined(inbox, name);
+        match self.verify(message, lease, roster) {
+            // An ask that was refused may be one to be answered by now.
+            Judged::Accept(ask) if known && ask.kind == Kind::LeadAsk && !quarantined => Judged::Accept(ask),
+            Judged::Accept(_) | Judged::Refuse(..) if known => Judged::Again,
+            Judged::Accept(_) | Judged::Refuse(..) if quarantined => {
+                Judged::Keep("it is quarantined".to_owned())
+            }
+            judged => judged,
         }
+    }
+
+    /// Whether a message is one that the contract has us accept.
+    fn verify(&self, message: Box<Message>, lease: Uuid, roster: Option<&Roster>) -> Judged {
         let refuse = |why: &str| Judged::Refuse(Some(message.clone()), why.to_owned());
         if message.to != *self.session() {
             return refuse("it is addressed to another session");
@@ -204,7 +220,7 @@ impl Office {
         if !unseen.is_empty() {
             journal.append(&unseen, now.wall).map_err(ReceptionError::Journal)?;
         }
-        let inbox = self.runtime().inbox(self.session());
+        let inbox = self.own_inbox(lease);
         let mut published = 0;
         for (lead, ask) in missing {
             let Some(pending) = &lead.pending_ask else { continue };

@@ -3,11 +3,14 @@
 //! File work is done on the disk thread, Herdr is asked from here. Sends to one lead are done in
 //! the order they were asked for; different leads don't wait for each other.
 
+mod queue;
+
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
+use queue::Queue;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
@@ -15,14 +18,15 @@ use tokio::task::JoinSet;
 use super::claim::{NotChief, claim, other_chief, release};
 use super::journal::{Event, Journal};
 use super::lease::{Lease, LeaseError, Place};
+use super::requeue::sent_of;
 use super::staff::{Letter, Office, Refusal, Reply};
 use super::state_dir::{Identity, StateDir, StateError};
 use crate::contract::role::Role;
-use crate::contract::{Message, SessionId, Untrusted};
+use crate::contract::{SessionId, Untrusted};
 use crate::disk::lock::LockError;
 use crate::disk::thread::DiskThreadGone;
 use crate::disk::{DiskError, DiskThread};
-use crate::fact::{Done, Fact, FactSender, Mail, OtherChief, Outcome, Sent, Standing};
+use crate::fact::{Done, Fact, FactSender, Fate, Mail, OtherChief, Outcome, Sent, Standing};
 use crate::herdr::{Client, Registrar, Snapshot};
 
 /// How often lease and holder are looked at; changes of either are noticed earlier where the
@@ -33,8 +37,6 @@ const LOOK_AT_SENT: Duration = Duration::from_millis(150);
 
 /// How long ending waits for sends under way.
 const FINISH: Duration = Duration::from_secs(1);
-/// How long a lead may take to hand over what it accepted under a lease that ended.
-const HAND_OVER: Duration = Duration::from_millis(1200);
 /// Received messages that the screens are given.
 const NEWEST: usize = 500;
 
@@ -133,7 +135,7 @@ pub async fn run(setup: Setup, requests: &mut mpsc::Receiver<Request>, mut other
         sending: JoinSet::new(),
         queues: HashMap::new(),
         looking: false,
-        carry_over: None,
+        queue: None,
         mail: None,
     };
     service.start().await;
@@ -144,7 +146,7 @@ pub async fn run(setup: Setup, requests: &mut mpsc::Receiver<Request>, mut other
     let lease_changed = Arc::clone(&service.setup.lease_changed);
     let mail_changed = Arc::clone(&service.setup.mail_changed);
     loop {
-        let carry_over_at = service.carry_over.as_ref().map(|(at, _)| *at);
+        let carry_over_at = service.queue.as_ref().map(Queue::at);
         tokio::select! {
             request = requests.recv() => match request {
                 None => break,
@@ -207,8 +209,8 @@ struct Service {
     queues: HashMap<SessionId, VecDeque<(u64, Outgoing)>>,
     /// Whether anything sent may still be taken.
     looking: bool,
-    /// What may not be delivered yet of earlier leases, and when to see to it.
-    carry_over: Option<(Instant, Vec<Message>)>,
+    /// What may not be delivered yet of earlier leases.
+    queue: Option<Queue>,
     /// What was told of our mail last.
     mail: Option<Arc<Mail>>,
 }
@@ -362,12 +364,14 @@ impl Service {
                     return Err(NotChief::Journal(error));
                 }
             }
+            office.sweep(&state);
             Ok((standing, office.undelivered(queued)))
         });
-        let (standing, undelivered) = claimed.await??;
-        if !undelivered.is_empty() {
-            self.carry_over = Some((Instant::now() + HAND_OVER, undelivered));
+        let (standing, messages) = claimed.await??;
+        for message in &messages {
+            self.setup.facts.put(Fact::Sent(sent_of(message, Fate::Queued)));
         }
+        self.queue = Queue::of(messages);
         self.stand(standing);
         if let Some(registrar) = &self.setup.registrar {
             registrar.register(self.setup.office.session().clone(), "headman");
@@ -561,36 +565,6 @@ impl Service {
         if self.mail.as_ref() != Some(&mail) {
             self.mail = Some(Arc::clone(&mail));
             self.setup.facts.put(Fact::Mail(mail));
-        }
-    }
-
-    /// Sends again what an earlier lease left undelivered, once it is sure that no lead is still
-    /// handing it over. Without Herdr it waits.
-    async fn carry_over(&mut self) {
-        let Some((_, undelivered)) = self.carry_over.take() else { return };
-        let Some(snapshot) = self.setup.snapshots.borrow().clone() else {
-            self.carry_over = Some((Instant::now() + HAND_OVER, undelivered));
-            return;
-        };
-        let carried = self.on_disk(move |office| {
-            let carried = match office.roster(&snapshot) {
-                Ok(roster) => office.carry_over(&undelivered, &roster).map_err(|error| error.to_string()),
-                Err(error) => Err(error.to_string()),
-            };
-            carried.map_err(|error| (error, undelivered))
-        });
-        match carried.await {
-            Ok(Ok(sent)) => {
-                for sent in sent {
-                    self.setup.facts.put(Fact::Sent(sent));
-                }
-                self.looking = true;
-            }
-            Ok(Err((error, undelivered))) => {
-                tracing::warn!(error, "carrying over the queue");
-                self.carry_over = Some((Instant::now() + HAND_OVER, undelivered));
-            }
-            Err(error) => tracing::warn!(%error, "carrying over the queue"),
         }
     }
 

@@ -16,7 +16,7 @@ use crate::contract::{Invalid, Kind, Message, SessionId, Timestamp, Untrusted, U
 use crate::disk::inbox::{self, InboxError};
 use crate::disk::mailboxes::{self, Looker, Scan};
 use crate::disk::thread::DiskThreadGone;
-use crate::disk::{AgentDir, DiskError, Runtime, Unreadable, durable, records};
+use crate::disk::{AgentDir, DiskError, Runtime, Unreadable, crash_point, durable, records};
 use crate::fact::{Fate, Now, Sent};
 use crate::herd::evidence::{BrokenMailbox, Evidence, UnreadableRecord};
 use crate::herd::inventory::{Inventory, SessionFacts};
@@ -149,6 +149,8 @@ pub struct Office {
     lease: Mutex<Option<Lease>>,
     outbox: Mutex<Outbox>,
     journal: Mutex<Option<Journal>>,
+    /// Fates that the journal does not know yet.
+    owed: Mutex<Vec<(Uuid, Fate)>>,
     headers: Mutex<HeaderCache>,
     /// Where directories really are, of those that Herdr names.
     directories: Mutex<HashMap<Untrusted, Untrusted>>,
@@ -167,6 +169,7 @@ impl Office {
             lease: Mutex::default(),
             outbox: Mutex::default(),
             journal: Mutex::default(),
+            owed: Mutex::default(),
             headers: Mutex::new(HeaderCache::new()),
             directories: Mutex::default(),
         }
@@ -347,15 +350,17 @@ impl Office {
         // Journalled first: whatever happens next, it is known that this was to be sent.
         let mut journal = self.journal();
         let journal = journal.as_mut().ok_or(Refusal::NoJournal)?;
-        journal
-            .append(&[Event::Sent(&message)], message.created_at)
+        self.pay(journal, Some(Event::Sent(&message)), message.created_at)
             .map_err(|error| if error.is_full() { Refusal::DiskFull } else { Refusal::Disk(error) })?;
-        let published = inbox::publish(self.agent_dir.path(), &self.runtime.inbox(lead_session), &message);
-        if published.is_err()
-            && let Err(error) =
-                journal.append(&[Event::Fate { id: message.id, fate: Fate::Unsent }], message.created_at)
-        {
-            tracing::warn!(%error, id = %message.id, "journalling what was not sent");
+        crash_point!("send:journalled");
+        let inbox = self.runtime.inbox(lead_session).worked_on_by(lease.own_claim());
+        let published = inbox::publish(self.agent_dir.path(), &inbox, &message);
+        crash_point!("send:published");
+        if published.is_err() {
+            self.owe(message.id, Fate::Unsent);
+            if let Err(error) = self.pay(journal, None, message.created_at) {
+                tracing::warn!(%error, id = %message.id, "journalling what was not sent");
+            }
         }
         match published? {
             inbox::Published::Unsettled(error) => {
@@ -376,6 +381,35 @@ impl Office {
         Ok(sent)
     }
 
+    /// Has the journal know a fate as soon as it can: what was refused because the disk is full must
+    /// not be taken for queued by the next lease.
+    pub(super) fn owe(&self, id: Uuid, fate: Fate) {
+        self.owed.lock().unwrap_or_else(PoisonError::into_inner).push((id, fate));
+    }
+
+    /// Whether the journal is still to know the fate of that message.
+    pub(super) fn owes(&self, id: Uuid) -> bool {
+        self.owed.lock().unwrap_or_else(PoisonError::into_inner).iter().any(|(owed, _)| *owed == id)
+    }
+
+    /// Appends what is owed to the journal, and `event` with it.
+    pub(super) fn pay(
+        &self,
+        journal: &mut Journal,
+        event: Option<Event<'_>>,
+        at: Timestamp,
+    ) -> Result<(), DiskError> {
+        let mut owed = self.owed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut events: Vec<Event<'_>> =
+            owed.iter().map(|(id, fate)| Event::Fate { id: *id, fate: *fate }).collect();
+        events.extend(event);
+        if !events.is_empty() {
+            journal.append(&events, at)?;
+            owed.clear();
+        }
+        Ok(())
+    }
+
     /// Looks again at what we sent. Blocking.
     pub fn look_at_outbox(&self) -> Vec<Sent> {
         let lease = self.lease();
@@ -387,15 +421,16 @@ impl Office {
         };
         let now = self.now();
         let changed = self.outbox().look(&self.runtime, unbroken, now.mono);
-        let events: Vec<Event<'_>> =
-            changed.iter().map(|sent| Event::Fate { id: sent.id, fate: sent.fate }).collect();
         // Without the lease another console may be writing: the next lease works it out anew.
-        if !events.is_empty()
-            && unbroken.is_some()
+        if unbroken.is_some()
             && let Some(journal) = self.journal().as_mut()
-            && let Err(error) = journal.append(&events, now.wall)
         {
-            tracing::warn!(%error, "journalling fates");
+            for sent in &changed {
+                self.owe(sent.id, sent.fate);
+            }
+            if let Err(error) = self.pay(journal, None, now.wall) {
+                tracing::warn!(%error, "journalling fates");
+            }
         }
         changed
     }

@@ -9,6 +9,7 @@ use crate::contract::json::ObjectWriter;
 use crate::contract::role::Role;
 use crate::contract::text::sha256_hex;
 use crate::contract::{SessionId, Untrusted, Uuid};
+use crate::disk::crash_steps_of;
 use crate::disk::durable::{self, DiskError, Unreadable};
 
 /// The layout version this release reads and writes.
@@ -145,6 +146,11 @@ impl StateDir {
         self.root.join("copied.txt")
     }
 
+    /// Who we are on this socket.
+    pub(super) fn identity_file(&self) -> PathBuf {
+        self.socket.join("identity.json")
+    }
+
     /// Reads who we are on this socket; made once, with the role of a lead, if there is none.
     pub fn identity(&self) -> Result<Identity, StateError> {
         match self.known_identity()? {
@@ -159,7 +165,7 @@ impl StateDir {
 
     /// Reads who we are on this socket, if we ever were anybody.
     pub fn known_identity(&self) -> Result<Option<Identity>, StateError> {
-        let path = self.socket.join("identity.json");
+        let path = self.identity_file();
         let shown = || durable::shown(&path).to_string();
         let damaged = |reason: String| StateError::Damaged { path: shown(), reason };
         let bytes = match durable::read_private(&path, MAX_IDENTITY_BYTES) {
@@ -184,6 +190,7 @@ impl StateDir {
 
     /// Makes `identity` durable.
     pub fn write_identity(&self, identity: &Identity) -> Result<(), StateError> {
+        crash_steps_of!("role");
         let mut tools = Vec::new();
         for tool in &identity.lead_tools {
             tools.push(if tools.is_empty() { b'[' } else { b',' });
@@ -197,7 +204,7 @@ impl StateDir {
             .raw("leadTools", &tools)
             .finish();
         bytes.push(b'\n');
-        Ok(durable::publish(&self.socket.join("identity.json"), &bytes)?)
+        Ok(durable::publish(&self.identity_file(), &bytes)?)
     }
 }
 

@@ -120,8 +120,8 @@ pub struct App {
     pub(super) sequence: Sequence,
     pub(super) drafts: HashMap<DraftKey, Draft>,
     pub(super) pending: Vec<(u64, Pending)>,
-    /// What was sent from which draft, while no lead is known to have it.
-    on_their_way: Vec<(Uuid, DraftKey)>,
+    /// What was sent from which draft, as that was then, while no lead is known to have it.
+    pub(super) on_their_way: Vec<(Uuid, Draft)>,
     next_ticket: u64,
     guide: Option<Guide>,
     interrupted: Option<Duration>,
@@ -174,6 +174,9 @@ impl App {
 
     /// Folds facts in.
     pub fn facts(&mut self, facts: Vec<Fact>, now: Now) {
+        for fact in &facts {
+            self.recognise(fact);
+        }
         self.model.fold(facts, now);
         let mut at = 0;
         while at < self.pending.len() {
@@ -216,20 +219,19 @@ impl App {
     fn drop_drafts_of_what_arrived(&mut self) {
         let (drafts, effects) = (&mut self.drafts, &mut self.effects);
         let model = &self.model;
-        self.on_their_way.retain(|(id, key)| match model.sent(*id).map(|sent| sent.fate) {
-            Some(Fate::Taken | Fate::Answered) => {
-                drafts.remove(key);
-                effects.push_back(Effect::RemoveDraft(key.clone()));
+        self.on_their_way.retain(|(id, sent)| match model.sent(*id).map(|sent| sent.fate) {
+            // What is sent again under a new lease is another message, and that one the journal keeps.
+            Some(Fate::Taken | Fate::Answered | Fate::Again) => {
+                let key = sent.key();
+                // Something else may have been written since.
+                if drafts.get(&key).is_some_and(|draft| draft.text == sent.text) {
+                    drafts.remove(&key);
+                    effects.push_back(Effect::RemoveDraft(key));
+                }
                 false
             }
             // It may be gone: what was written is offered again.
             Some(Fate::Unknown | Fate::Unsent) => false,
-            // What is sent again under a new lease is another message, and that one the journal keeps.
-            Some(Fate::Again) => {
-                drafts.remove(key);
-                effects.push_back(Effect::RemoveDraft(key.clone()));
-                false
-            }
             Some(Fate::Queued) | None => true,
         });
     }
@@ -242,7 +244,7 @@ impl App {
         match (pending, result) {
             (Pending::Reply(key), Ok(Done::Sent(id))) => {
                 // The draft stays until the lead has it: a lease that ends first voids what is queued.
-                self.on_their_way.push((id, key.clone()));
+                self.on_their_way.extend(self.drafts.get(&key).map(|draft| (id, draft.clone())));
                 for layer in &mut self.layers {
                     if let Layer::Ask(state) = layer
                         && state.key() == key

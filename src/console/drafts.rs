@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::contract::json::{Document, ObjectWriter};
 use crate::contract::{SessionId, Timestamp, Untrusted, Uuid};
 use crate::disk::durable::{self, DiskError, Unreadable};
+use crate::disk::{crash_point, crash_steps_of, leftovers};
 
 /// Largest draft file: any text that could be sent, and much more.
 const MAX_BYTES: usize = 256 * 1024;
@@ -116,6 +117,7 @@ pub fn save(directory: &Path, draft: &Draft) -> Result<(), DiskError> {
         let aside = directory.join(format!("{}.{}.aside", durable::shown(&path_name(&path)), Uuid::random()));
         durable::rename(&path, &aside)?;
     }
+    crash_steps_of!("draft");
     durable::publish(&path, &to_bytes(draft))
 }
 
@@ -123,6 +125,7 @@ pub fn save(directory: &Path, draft: &Draft) -> Result<(), DiskError> {
 pub fn remove(directory: &Path, key: &DraftKey) -> Result<(), DiskError> {
     let path = path(directory, key);
     if is_ours(&path, directory) && durable::unlink(&path)? {
+        crash_point!("draft:removed");
         durable::sync_parent(&path)?;
     }
     Ok(())
@@ -139,6 +142,37 @@ fn is_ours(path: &Path, directory: &Path) -> bool {
 
 fn path_name(path: &Path) -> PathBuf {
     path.file_name().map(PathBuf::from).unwrap_or_default()
+}
+
+/// Puts drafts in their place that a crash left beside it: written whole, and newer than what stands
+/// there. Older ones and empty files go. What is torn stays, since its text may be in it. Should another
+/// console be writing that very file, it is told that it failed, and writes again.
+pub fn take_up(directory: &Path) {
+    // What can't be listed is told by loading.
+    for name in durable::list(directory).unwrap_or_default() {
+        if let Some(of) = leftovers::temporary_of(&name)
+            && let Err(error) = take_up_one(&directory.join(&name), &directory.join(of), directory)
+        {
+            tracing::warn!(%error, "taking up a draft");
+        }
+    }
+}
+
+fn take_up_one(left: &Path, place: &Path, directory: &Path) -> Result<(), DiskError> {
+    let read = |path: &Path| durable::read_private(path, MAX_BYTES);
+    let Ok(bytes) = read(left) else { return Ok(()) };
+    let Ok(draft) = parse(&bytes) else {
+        return if bytes.is_empty() { durable::unlink(left).map(drop) } else { Ok(()) };
+    };
+    if path(directory, &draft.key()) != place || !is_ours(place, directory) {
+        return Ok(());
+    }
+    let stands = read(place).ok().and_then(|bytes| parse(&bytes).ok());
+    if stands.is_some_and(|stands| stands.at >= draft.at) {
+        return durable::unlink(left).map(drop);
+    }
+    durable::rename(left, place)?;
+    durable::sync_parent(place)
 }
 
 /// The drafts kept, and what stands there that is none.
@@ -396,6 +430,28 @@ mod tests {
         assert_eq!(kept.drafts, [good]);
         assert!(kept.skipped.len() == 1 && kept.skipped[0].contains("half written"), "{:?}", kept.skipped);
         assert!(left.exists());
+    }
+
+    #[test]
+    fn what_a_crash_left_whole_is_taken_up_unless_it_is_older() {
+        let (_dir, drafts, good, file) = with_draft();
+        let newer = Draft { text: "newer".to_owned(), at: Timestamp::from_millis(13), ..good.clone() };
+        let older = Draft { text: "older".to_owned(), at: Timestamp::from_millis(11), ..good.clone() };
+        let first = draft("never in its place");
+        for draft in [&older, &newer, &first] {
+            let place = path(&drafts, &draft.key());
+            durable::create(&durable::temporary(&place, "tmp"), &to_bytes(draft)).unwrap();
+        }
+        durable::create(&durable::temporary(&file, "tmp"), b"").unwrap();
+        // Of another draft than its name says: not to be judged.
+        let misnamed = durable::temporary(&drafts.join("other.json"), "tmp");
+        durable::create(&misnamed, &to_bytes(&newer)).unwrap();
+        take_up(&drafts);
+        let kept = load_all(&drafts);
+        let mut texts: Vec<&str> = kept.drafts.iter().map(|draft| &*draft.text).collect();
+        texts.sort_unstable();
+        assert_eq!(texts, ["never in its place", "newer"]);
+        assert!(misnamed.exists() && kept.skipped.len() == 1, "{:?}", kept.skipped);
     }
 
     #[test]

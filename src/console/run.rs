@@ -130,7 +130,11 @@ async fn console(options: Options, keymap: Keymap) -> Result<Ended, RunError> {
     })?;
     let kept = {
         let drafts = host.state.drafts();
-        host.disk.run(move || drafts::load_all(&drafts)).await.unwrap_or_default()
+        let load = move || {
+            drafts::take_up(&drafts);
+            drafts::load_all(&drafts)
+        };
+        host.disk.run(load).await.unwrap_or_default()
     };
     let last_resort = tokio::spawn(last_resort(Arc::clone(&host.office), host.releaser.clone()));
 
@@ -340,7 +344,8 @@ impl Console {
     }
 
     /// What to be executed as, if Herdr never listed us in spite of the hint. Not while something is
-    /// open or queued: screen and lease would be gone under the operator.
+    /// open: the screen would be gone under the operator. What is queued is sent again under the next
+    /// lease, and may well wait for just this, since leads look for the Chief in Herdr.
     fn try_the_other_name(&mut self) -> Option<Reexec> {
         match self.app.model.registration() {
             Registration::Registered => {
@@ -350,8 +355,7 @@ impl Console {
             registration
                 if registration.is_not_taken_for_pi()
                     && self.app.layers.is_empty()
-                    && self.app.confirm.is_none()
-                    && self.app.model.queued() == 0 =>
+                    && self.app.confirm.is_none() =>
             {
                 self.second_attempt.take()
             }

@@ -4,11 +4,12 @@
 use std::time::Duration;
 
 use super::app::{App, Layer, Pending};
+use super::drafts::{Draft, DraftKey};
 use super::theme::Role;
 use super::view::ask;
 use crate::chief::service::Request;
 use crate::contract::SessionId;
-use crate::fact::Now;
+use crate::fact::{Fact, Now};
 
 impl App {
     pub(super) fn reply(&mut self, now: Now) {
@@ -113,6 +114,21 @@ impl App {
                 self.keep_draft(now);
                 self.request(Pending::Reply(key), |ticket| Request::Message { ticket, letter });
             }
+        }
+    }
+
+    /// Takes a message of an earlier run for what a draft says: that run ended before it could remove
+    /// the draft.
+    pub(super) fn recognise(&mut self, fact: &Fact) {
+        let Fact::Sent(sent) = fact else { return };
+        let key = DraftKey { session: sent.lead.clone(), ask: sent.ask };
+        let is_it = |draft: &&Draft| draft.at <= sent.at && sent.text == draft.text.as_str();
+        if let Some(draft) = self.drafts.get(&key).filter(is_it)
+            && !self.on_their_way.iter().any(|(id, _)| *id == sent.id)
+            // Of one that is being sent now, the outcome tells.
+            && !self.pending.iter().any(|(_, pending)| *pending == Pending::Reply(key.clone()))
+        {
+            self.on_their_way.push((sent.id, draft.clone()));
         }
     }
 }

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{self, AtFlags, CWD, FileType, Mode, OFlags, RawMode, RenameFlags};
 use rustix::io::Errno;
 
+use super::crash_step;
 use crate::contract::{Untrusted, Uuid};
 
 /// Mode of our directories.
@@ -312,34 +313,64 @@ fn set_mode(path: &Path, mode: RawMode) -> Result<(), DiskError> {
         .map_err(DiskError::on("set the mode of", path))
 }
 
-/// Creates a private file that must not exist, writes it and makes it durable.
-pub fn create(path: &Path, bytes: &[u8]) -> Result<(), DiskError> {
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let fd = fs::open(path, flags, Mode::from_raw_mode(FILE_MODE)).map_err(DiskError::on("create", path))?;
-    let written = write_and_sync(fd, path, bytes);
-    if written.is_err() {
-        // The name is ours alone; what can't be removed now is swept by nobody, but harms nobody.
-        let _ = fs::unlink(path);
-    }
-    written
+/// A private file of a name that is ours alone, not written yet.
+pub(super) struct Created<'a> {
+    fd: OwnedFd,
+    path: &'a Path,
 }
 
-fn write_and_sync(fd: OwnedFd, path: &Path, bytes: &[u8]) -> Result<(), DiskError> {
-    fs::fchmod(&fd, Mode::from_raw_mode(FILE_MODE)).map_err(DiskError::on("set the mode of", path))?;
-    let mut file = std::fs::File::from(fd);
-    file.write_all(bytes).map_err(DiskError::io("write", path))?;
-    file.sync_all().map_err(DiskError::io("sync", path))
+impl<'a> Created<'a> {
+    /// One that must not exist.
+    pub(super) fn new(path: &'a Path) -> Result<Self, DiskError> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let fd =
+            fs::open(path, flags, Mode::from_raw_mode(FILE_MODE)).map_err(DiskError::on("create", path))?;
+        Ok(Self { fd, path })
+    }
+
+    /// Writes it and makes it durable; on an error it is gone.
+    pub(super) fn write(self, bytes: &[u8]) -> Result<(), DiskError> {
+        let path = self.path;
+        let write = || -> Result<(), DiskError> {
+            let mode = Mode::from_raw_mode(FILE_MODE);
+            fs::fchmod(&self.fd, mode).map_err(DiskError::on("set the mode of", path))?;
+            let mut file = std::fs::File::from(self.fd);
+            file.write_all(bytes).map_err(DiskError::io("write", path))?;
+            file.sync_all().map_err(DiskError::io("sync", path))
+        };
+        let written = write();
+        if written.is_err() {
+            // What can't be removed now harms nobody.
+            let _ = fs::unlink(path);
+        }
+        written
+    }
+}
+
+/// Creates a private file that must not exist, writes it and makes it durable.
+pub fn create(path: &Path, bytes: &[u8]) -> Result<(), DiskError> {
+    let created = Created::new(path)?;
+    crash_step!("created");
+    created.write(bytes)?;
+    crash_step!("written");
+    Ok(())
 }
 
 /// Publishes `bytes` at `path`, replacing what stands there: temporary file, fsync, rename, fsync
 /// of the directory. Whole or not at all.
 pub fn publish(path: &Path, bytes: &[u8]) -> Result<(), DiskError> {
-    place(&temporary(path, "tmp"), path, bytes)?;
-    sync_parent(path)
+    publish_through(&temporary(path, "tmp"), path, bytes)
 }
 
-/// The same through a temporary file of the caller's naming, and without the last step: on success
-/// it stands there, and [`sync_parent`] makes it last.
+/// The same through a temporary file of the caller's naming.
+pub fn publish_through(temporary: &Path, path: &Path, bytes: &[u8]) -> Result<(), DiskError> {
+    place(temporary, path, bytes)?;
+    sync_parent(path)?;
+    crash_step!("synced");
+    Ok(())
+}
+
+/// The same without the last step: on success it stands there, and [`sync_parent`] makes it last.
 pub fn place(temporary: &Path, path: &Path, bytes: &[u8]) -> Result<(), DiskError> {
     create(temporary, bytes)?;
     let placed = rename(temporary, path);
@@ -347,14 +378,21 @@ pub fn place(temporary: &Path, path: &Path, bytes: &[u8]) -> Result<(), DiskErro
         // The name is ours alone.
         let _ = fs::unlink(temporary);
     }
-    placed
+    placed?;
+    crash_step!("placed");
+    Ok(())
 }
 
 /// A fresh hidden sibling: `.<file name>.<UUID>.<suffix>`.
 pub fn temporary(path: &Path, suffix: &str) -> PathBuf {
+    hidden(path, Uuid::random(), suffix)
+}
+
+/// The hidden sibling of that id.
+pub fn hidden(path: &Path, id: Uuid, suffix: &str) -> PathBuf {
     let mut name = OsString::from(".");
     name.push(path.file_name().unwrap_or_default());
-    name.push(format!(".{}.{suffix}", Uuid::random()));
+    name.push(format!(".{id}.{suffix}"));
     path.with_file_name(name)
 }
 

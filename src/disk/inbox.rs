@@ -5,8 +5,9 @@ use std::path::Path;
 use super::durable::{self, DiskError, Unreadable};
 use super::layout::InboxDir;
 use super::lock::{LockError, ProcessLock};
+use super::{crash_step, crash_steps_of};
 use crate::contract::record::Invalid;
-use crate::contract::{Claim, Message, Timestamp, Uuid, message};
+use crate::contract::{Message, Timestamp, Uuid, message};
 
 /// Messages delivered at most in one drain.
 pub const BATCH: usize = 32;
@@ -140,13 +141,17 @@ pub enum Published {
 /// Publishes `message` in `inbox`, below the data root `base`, durably; a quarantine marker of its
 /// id is cleared. An error means that it does not stand there.
 pub fn publish(base: &Path, inbox: &InboxDir, message: &Message) -> Result<Published, InboxError> {
+    crash_steps_of!("publish");
     let bytes = message.to_bytes()?;
     durable::ensure_directories(base, inbox.path())?;
-    let lock = ProcessLock::acquire(&inbox.lock(message.id), Claim::own(), &|_| false)?;
-    durable::place(&inbox.temporary(message.id), &inbox.message(message.id), &bytes)?;
+    let lock = ProcessLock::acquire(&inbox.lock(message.id), inbox.claim(), &|_| false)?;
+    let temporary = inbox.temporary(message.id, lock.claim().id);
+    durable::place(&temporary, &inbox.message(message.id), &bytes)?;
     let settle = || -> Result<(), InboxError> {
         durable::unlink(&inbox.quarantine(message.id))?;
+        crash_step!("unmarked");
         durable::sync_directory(inbox.path())?;
+        crash_step!("synced");
         lock.release()?;
         Ok(())
     };
@@ -159,9 +164,10 @@ pub fn publish(base: &Path, inbox: &InboxDir, message: &Message) -> Result<Publi
 /// Publishes an ask under its derived id: a no-op where the same ask stands already (its time
 /// aside), a conflict where another does, refused where it is quarantined.
 pub fn publish_ask(base: &Path, inbox: &InboxDir, message: &Message) -> Result<Published, InboxError> {
+    crash_steps_of!("ask");
     let bytes = message.to_bytes()?;
     durable::ensure_directories(base, inbox.path())?;
-    locked(inbox, message.id, || {
+    locked(inbox, message.id, |by| {
         if is_quarantined(inbox, message.id) {
             return Err(InboxError::Quarantined(message.id));
         }
@@ -172,9 +178,12 @@ pub fn publish_ask(base: &Path, inbox: &InboxDir, message: &Message) -> Result<P
             Ok(_) | Err(ReadError::Malformed(_)) => Err(InboxError::Conflict(message.id)),
             Err(ReadError::Unreadable(error)) => Err(error.into()),
             Err(ReadError::Gone) => {
-                durable::place(&inbox.temporary(message.id), &inbox.message(message.id), &bytes)?;
+                durable::place(&inbox.temporary(message.id, by), &inbox.message(message.id), &bytes)?;
                 Ok(match durable::sync_directory(inbox.path()) {
-                    Ok(()) => Published::New,
+                    Ok(()) => {
+                        crash_step!("synced");
+                        Published::New
+                    }
                     Err(error) => Published::Unsettled(Box::new(error.into())),
                 })
             }
@@ -185,39 +194,52 @@ pub fn publish_ask(base: &Path, inbox: &InboxDir, message: &Message) -> Result<P
 /// Removes the message `id` so that a crash at any point leaves a marker, on which every check
 /// fails closed.
 pub fn remove(inbox: &InboxDir, id: Uuid) -> Result<(), InboxError> {
-    locked(inbox, id, || {
+    crash_steps_of!("remove");
+    locked(inbox, id, |_| {
         if durable::kind(&inbox.message(id))?.is_none() {
             // Gone already. A marker that stands is not this removal's.
             return Ok(());
         }
-        durable::publish(&inbox.quarantine(id), QUARANTINE_MARKER)?;
+        {
+            crash_steps_of!("marker");
+            mark(inbox, id)?;
+        }
         let aside = inbox.cleanup(id);
         match durable::rename_new(&inbox.message(id), &aside) {
             Ok(true) => {
+                crash_step!("aside");
                 durable::unlink(&aside)?;
+                crash_step!("unlinked");
             }
             Ok(false) => {}
             Err(error) if error.is_missing() => {}
             Err(error) => return Err(error.into()),
         }
         durable::unlink(&inbox.quarantine(id))?;
+        crash_step!("unmarked");
         durable::sync_directory(inbox.path())?;
+        crash_step!("synced");
         Ok(())
     })
 }
 
+fn mark(inbox: &InboxDir, id: Uuid) -> Result<(), DiskError> {
+    durable::publish(&inbox.quarantine(id), QUARANTINE_MARKER)
+}
+
 /// Marks the message `id` never to be delivered.
 pub fn quarantine(inbox: &InboxDir, id: Uuid) -> Result<(), InboxError> {
-    locked(inbox, id, || Ok(durable::publish(&inbox.quarantine(id), QUARANTINE_MARKER)?))
+    crash_steps_of!("quarantine");
+    locked(inbox, id, |_| Ok(mark(inbox, id)?))
 }
 
 fn locked<T>(
     inbox: &InboxDir,
     id: Uuid,
-    work: impl FnOnce() -> Result<T, InboxError>,
+    work: impl FnOnce(Uuid) -> Result<T, InboxError>,
 ) -> Result<T, InboxError> {
-    let lock = ProcessLock::acquire(&inbox.lock(id), Claim::own(), &|_| false)?;
-    let result = work();
+    let lock = ProcessLock::acquire(&inbox.lock(id), inbox.claim(), &|_| false)?;
+    let result = work(lock.claim().id);
     lock.release()?;
     result
 }

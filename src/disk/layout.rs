@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
 
+use crate::contract::Claim;
 use crate::contract::ids::{SessionId, Uuid};
 use crate::contract::text::sha256_hex;
 
@@ -138,12 +139,12 @@ impl Runtime {
 
     /// What `session` is sent by Chief or lead.
     pub fn inbox(&self, session: &SessionId) -> InboxDir {
-        InboxDir(self.inboxes().join(session.hash()))
+        InboxDir::new(self.inboxes().join(session.hash()))
     }
 
     /// The inbox in the directory `hash`, of a session that may not be known.
     pub fn inbox_of_hash(&self, hash: &str) -> InboxDir {
-        InboxDir(self.inboxes().join(hash))
+        InboxDir::new(self.inboxes().join(hash))
     }
 
     /// What all sockets share: the presence and inboxes of peers.
@@ -168,7 +169,7 @@ impl Runtime {
 
     /// The peer inbox in the directory `hash`, of a session that may not be known.
     pub fn peer_inbox_of_hash(&self, hash: &str) -> InboxDir {
-        InboxDir(self.peer_inboxes().join(hash))
+        InboxDir::new(self.peer_inboxes().join(hash))
     }
 
     /// The inboxes of peers.
@@ -178,43 +179,62 @@ impl Runtime {
 
     /// What `session` is sent by its peers.
     pub fn peer_inbox(&self, session: &SessionId) -> InboxDir {
-        InboxDir(self.peer_inboxes().join(session.hash()))
+        InboxDir::new(self.peer_inboxes().join(session.hash()))
     }
 }
 
 /// One session's inbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct InboxDir(PathBuf);
+pub struct InboxDir {
+    path: PathBuf,
+    /// By which claim we work on it; a fresh one each time where there is none.
+    claim: Option<Claim>,
+}
 
 impl InboxDir {
+    fn new(path: PathBuf) -> Self {
+        Self { path, claim: None }
+    }
+
+    /// The same, worked on by `claim`: locks and temporary files bear its id, so that it is known
+    /// whose they were if its process dies.
+    pub fn worked_on_by(self, claim: Claim) -> Self {
+        Self { claim: Some(claim), ..self }
+    }
+
+    /// By which claim it is worked on.
+    pub fn claim(&self) -> Claim {
+        self.claim.unwrap_or_else(Claim::own)
+    }
+
     /// The directory.
     pub fn path(&self) -> &Path {
-        &self.0
+        &self.path
     }
 
     /// The file of the message `id`.
     pub fn message(&self, id: Uuid) -> PathBuf {
-        self.0.join(format!("{id}.json"))
+        self.path.join(format!("{id}.json"))
     }
 
     /// Its process lock.
     pub fn lock(&self, id: Uuid) -> PathBuf {
-        self.0.join(format!("{id}.json.lock"))
+        self.path.join(format!("{id}.json.lock"))
     }
 
     /// Its quarantine marker.
     pub fn quarantine(&self, id: Uuid) -> PathBuf {
-        self.0.join(format!("{id}.json.quarantine"))
+        self.path.join(format!("{id}.json.quarantine"))
     }
 
-    /// A fresh name to write it under before it is moved into place.
-    pub fn temporary(&self, id: Uuid) -> PathBuf {
-        self.0.join(format!(".{id}.{}.tmp", Uuid::random()))
+    /// The name that `by` writes it under before it is moved into place.
+    pub fn temporary(&self, id: Uuid, by: Uuid) -> PathBuf {
+        self.path.join(format!(".{id}.{by}.tmp"))
     }
 
     /// A fresh name to move it to before it is unlinked.
     pub fn cleanup(&self, id: Uuid) -> PathBuf {
-        self.0.join(format!(".{id}.{}.cleanup", Uuid::random()))
+        self.path.join(format!(".{id}.{}.cleanup", Uuid::random()))
     }
 
     /// The message whose file is named `name`, if it is a message file's.

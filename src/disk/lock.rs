@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
-use super::durable::{self, DiskError, Unreadable};
-use crate::contract::Claim;
+use super::crash_step;
+use super::durable::{self, Created, DiskError, Unreadable};
+use crate::contract::{Claim, Uuid};
 
 /// Largest owner file read, in bytes; a claim takes less than 100.
 pub const MAX_CLAIM_BYTES: usize = 1_024;
@@ -163,7 +164,7 @@ impl ProcessLock {
             }
         };
         if let Some(stale) = stale {
-            set_aside(path, &stale)?;
+            clear_stale(path, &stale, claim.id)?;
         }
         if durable::rename_new(&prepared.0, path)? {
             Self::published(path, claim, prepared)
@@ -174,6 +175,7 @@ impl ProcessLock {
 
     fn published(path: &Path, claim: Claim, prepared: Prepared) -> Result<Self, LockError> {
         std::mem::forget(prepared);
+        crash_step!("lock_published");
         let lock = Self { path: path.to_owned(), claim, released: false };
         durable::sync_parent(path)?;
         Ok(lock)
@@ -201,17 +203,20 @@ impl ProcessLock {
         if !self.stands()? {
             return Ok(false);
         }
-        let aside = durable::temporary(&self.path, "stale");
+        let aside = unused(&self.path, self.claim.id, "stale")?;
         if !durable::rename_new(&self.path, &aside)? {
             return Ok(false);
         }
+        crash_step!("lock_aside");
         if !matches!(holder(&aside)?, Holder::Claimed(claim, _) if claim == self.claim) {
             // Replaced between the look and the move: it is not ours to take away.
             give_back(&aside, &self.path)?;
             return Ok(false);
         }
         durable::unlink(&aside.join(self.claim.file_name()))?;
+        crash_step!("lock_emptied");
         durable::remove_directory(&aside)?;
+        crash_step!("lock_removed");
         durable::sync_parent(&self.path)?;
         Ok(true)
     }
@@ -231,9 +236,14 @@ struct Prepared(PathBuf);
 
 impl Prepared {
     fn build(path: &Path, claim: &Claim) -> Result<Self, DiskError> {
-        let prepared = Self(durable::temporary(path, "tmp"));
+        let prepared = Self(unused(path, claim.id, "tmp")?);
         durable::create_directory(&prepared.0)?;
-        durable::create(&prepared.0.join(claim.file_name()), &claim.to_bytes())?;
+        crash_step!("lock_made");
+        let owner = prepared.0.join(claim.file_name());
+        let created = Created::new(&owner)?;
+        crash_step!("lock_created");
+        created.write(&claim.to_bytes())?;
+        crash_step!("lock_written");
         durable::sync_directory(&prepared.0)?;
         Ok(prepared)
     }
@@ -254,8 +264,19 @@ fn remove_lock_directory(path: &Path) {
     let _ = durable::remove_directory(path);
 }
 
-/// Moves the stale lock aside and deletes it, provided that it is still the very same claim.
-fn set_aside(path: &Path, stale: &Claim) -> Result<(), LockError> {
+/// The hidden sibling of that id, so that whoever knows the id knows whose it is; if an error left
+/// one of that name there before, any other.
+fn unused(path: &Path, id: Uuid, suffix: &str) -> Result<PathBuf, DiskError> {
+    let ours = durable::hidden(path, id, suffix);
+    Ok(if durable::kind(&ours)?.is_none() { ours } else { durable::temporary(path, suffix) })
+}
+
+/// Moves the stale lock at `path` aside, under a name with the id `by`, and deletes it, provided that
+/// it is still the very same claim.
+///
+/// # Errors
+/// [`LockError::Occupied`] if another process came first.
+pub fn clear_stale(path: &Path, stale: &Claim, by: Uuid) -> Result<(), LockError> {
     match holder(path)? {
         Holder::Claimed(found, _) if found == *stale => {}
         Holder::Absent => return Ok(()),
@@ -264,7 +285,7 @@ fn set_aside(path: &Path, stale: &Claim) -> Result<(), LockError> {
             return Err(LockError::Unverifiable { lock: path.to_owned(), reason });
         }
     }
-    let aside = durable::temporary(path, "stale");
+    let aside = unused(path, by, "stale")?;
     match durable::rename_new(path, &aside) {
         Ok(true) => {}
         Ok(false) => return Err(lost_race(path, *stale)),
@@ -272,10 +293,13 @@ fn set_aside(path: &Path, stale: &Claim) -> Result<(), LockError> {
         Err(error) if error.reason == Errno::NOENT => return Err(lost_race(path, *stale)),
         Err(error) => return Err(error.into()),
     }
+    crash_step!("stale_aside");
     match holder(&aside)? {
         Holder::Claimed(found, _) if found == *stale => {
             durable::unlink(&aside.join(stale.file_name()))?;
+            crash_step!("stale_emptied");
             durable::remove_directory(&aside)?;
+            crash_step!("stale_removed");
             durable::sync_parent(path)?;
             Ok(())
         }

@@ -5,6 +5,7 @@ use std::ffi::{OsStr, OsString};
 use super::durable::{self, DiskError, Unreadable};
 use super::layout::Runtime;
 use super::lock::{self, Holder};
+use super::{crash_step, crash_steps_of};
 use crate::contract::record::{Invalid, Rule};
 use crate::contract::{Claim, Descriptor, LeadRecord, PeerRecord, SessionId, Uuid, descriptor, lead, peer};
 
@@ -52,9 +53,12 @@ pub fn read_descriptor(runtime: &Runtime) -> Result<Descriptor, RecordError> {
     Ok(Descriptor::parse(&durable::read_private(&runtime.descriptor(), descriptor::MAX_BYTES)?)?)
 }
 
-/// Publishes the Chief descriptor.
+/// Publishes the Chief descriptor, through a temporary file that its claim names.
 pub fn write_descriptor(runtime: &Runtime, descriptor: &Descriptor) -> Result<(), DiskError> {
-    durable::publish(&runtime.descriptor(), &descriptor.to_bytes())
+    crash_steps_of!("descriptor");
+    let path = runtime.descriptor();
+    let temporary = durable::hidden(&path, descriptor.claim.id, "tmp");
+    durable::publish_through(&temporary, &path, &descriptor.to_bytes())
 }
 
 /// Removes the descriptor if it is exactly `ours`; says whether it was.
@@ -63,6 +67,7 @@ pub fn remove_descriptor(runtime: &Runtime, ours: &Descriptor) -> Result<bool, D
         return Ok(false);
     }
     durable::unlink(&runtime.descriptor())?;
+    crash_step!("undescribed");
     durable::sync_parent(&runtime.descriptor())?;
     Ok(true)
 }

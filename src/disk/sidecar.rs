@@ -8,6 +8,7 @@
 //! knows that whoever wrote the claim is dead. The lock alone proves nothing: a copy of the state
 //! directory has a lock of its own.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -16,7 +17,7 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use super::durable::{self, DiskError, Unreadable};
-use crate::contract::Claim;
+use crate::contract::{Claim, Uuid};
 
 /// Claims remembered; older ones are dropped.
 const MAX_LINES: usize = 32;
@@ -55,6 +56,19 @@ struct Line {
     boot: Option<String>,
 }
 
+impl Line {
+    fn is_of_another_process(&self) -> bool {
+        let (boot, start) = (boot_id(), start_time(self.pid));
+        let rebooted = self.boot.is_some() && boot.is_some() && self.boot != boot;
+        rebooted || (self.start.is_some() && start.is_some() && self.start != start)
+    }
+
+    fn is_of_nobody(&self) -> bool {
+        let pid = i32::try_from(self.pid).ok().and_then(rustix::process::Pid::from_raw);
+        pid.is_some_and(|pid| rustix::process::test_kill_process(pid) == Err(Errno::SRCH))
+    }
+}
+
 impl Sidecar {
     /// Takes the advisory lock on `path`, or says that another process of ours has it.
     pub fn take(path: &Path) -> Result<Option<Self>, SidecarError> {
@@ -89,12 +103,15 @@ impl Sidecar {
     /// that started at another time, or the system was booted since. What can't be told is no proof.
     pub fn is_of_the_dead(&self, claim: &Claim) -> bool {
         let (id, pid) = (claim.id.to_string(), claim.pid.as_number());
-        let boot = boot_id();
-        self.claims.iter().filter(|line| line.claim == id && f64::from(line.pid) == pid).any(|line| {
-            let rebooted = line.boot.is_some() && boot.is_some() && line.boot != boot;
-            let now = start_time(line.pid);
-            rebooted || (line.start.is_some() && now.is_some() && line.start != now)
-        })
+        let of_claim = |line: &&Line| line.claim == id && f64::from(line.pid) == pid;
+        self.claims.iter().filter(of_claim).any(Line::is_of_another_process)
+    }
+
+    /// The ids of the claims made by processes of ours that are dead now, also those whose pid nobody
+    /// has.
+    pub fn dead(&self) -> HashSet<Uuid> {
+        let dead = self.claims.iter().filter(|line| line.is_of_another_process() || line.is_of_nobody());
+        dead.filter_map(|line| Uuid::parse(&line.claim)).collect()
     }
 
     /// Remembers `claim` as ours, before it is published.

@@ -17,12 +17,14 @@ use super::upward::{self, NotUp};
 use super::{About, Place};
 use crate::contract::record::Invalid;
 use crate::contract::{
-    Descriptor, Kind, LeadRecord, Message, PendingAsk, Rule, SessionId, Timestamp, Untrusted, Uuid, lead,
+    Claim, Descriptor, Kind, LeadRecord, Message, PendingAsk, Rule, SessionId, Timestamp, Untrusted, Uuid,
+    lead,
 };
 use crate::disk::inbox::{self, InboxError, Verdict};
 use crate::disk::layout::InboxDir;
+use crate::disk::leftovers::{self, Swept};
 use crate::disk::records::{self, Holding, RecordError};
-use crate::disk::{AgentDir, DiskError, Runtime, Unreadable, durable};
+use crate::disk::{AgentDir, DiskError, Runtime, Unreadable, crash_point, durable};
 use crate::herdr::Client;
 use crate::pi::session::HeaderCache;
 
@@ -209,6 +211,11 @@ impl Coordination {
                 return Err(error);
             }
         };
+        let was_delivered = |id| file.was_delivered(id);
+        if let Err(error) = finish_removals(&runtime.inbox(&session), presence.claim(), was_delivered) {
+            // It will be told by every look into it.
+            tracing::warn!(%error, "the inbox can't be used");
+        }
         Ok(Self {
             client: Client::new(PathBuf::from(socket)),
             headers: HeaderCache::new(),
@@ -345,11 +352,13 @@ impl Coordination {
         self.ask_message(&ask, &self.session, ask.ask).to_bytes().map_err(AskError::Invalid)?;
         let instance = self.record.instance;
         self.file.keep_state(&held, instance, Some(&ask), now())?;
+        crash_point!("lead:ask_remembered");
         if let Err(error) = self.write_record(Some(ask.clone())) {
             self.file.keep_state(&held, instance, None, now())?;
             return Err(error.into());
         }
         drop(held);
+        crash_point!("lead:ask_recorded");
         let published = self.publish(&ask).await;
         Ok(Asked { ask: ask.ask, published })
     }
@@ -507,14 +516,17 @@ impl Coordination {
             let new = Received { message: message.clone(), answers: answers.clone() };
             tell(&new)?;
             self.file.hand_over(held, message, now())?;
+            crash_point!("lead:handed_over");
             received.push(new);
         }
         if let Some(ask) = answers {
             if self.cleared != Some(ask.ask) {
                 self.file.keep_state(held, self.record.instance, None, now())?;
+                crash_point!("lead:ask_forgotten");
                 self.cleared = Some(ask.ask);
             }
             self.write_record(None).map_err(|error| self.as_disk_error(error))?;
+            crash_point!("lead:ask_cleared");
         }
         Ok(())
     }
@@ -548,6 +560,27 @@ impl Coordination {
         self.presence.withdraw()?;
         removed.map(drop)
     }
+}
+
+/// Goes on where a process of this session was killed while it removed something: what it had handed
+/// over goes, anything else is judged again.
+fn finish_removals(
+    inbox: &InboxDir,
+    by: Claim,
+    was_delivered: impl Fn(Uuid) -> bool,
+) -> Result<(), Unreadable> {
+    let mut swept = Swept::default();
+    leftovers::undo_removals(inbox, by.id, &mut swept)?;
+    let marked = inbox::list(inbox)?.into_iter().filter(|entry| entry.quarantined);
+    for entry in marked.filter(|entry| was_delivered(entry.name)) {
+        if let Err(error) = inbox::remove(inbox, entry.name) {
+            swept.stays.push(error.to_string());
+        }
+    }
+    if !swept.stays.is_empty() {
+        tracing::warn!(stays = ?swept.stays, "what a killed process left");
+    }
+    Ok(())
 }
 
 /// Whether no message stands in it.

@@ -90,6 +90,12 @@ impl Presence {
         Ok(durable::publish(&self.runtime.peer(&self.record.session), &bytes)?)
     }
 
+    /// The claim that proves it.
+    pub fn claim(&self) -> Claim {
+        self.record.claim
+    }
+
+    /// Whether the record stands exactly as it was written, under our claim.
     /// Whether the record stands exactly as it was written, under our claim; one that another
     /// process holds, whether it still does.
     pub fn stands(&self) -> bool {

@@ -12,6 +12,9 @@ mod cli_doctor;
 mod cli_herd;
 mod cli_support;
 mod control;
+// Only debug builds can be told where to end.
+#[cfg(debug_assertions)]
+mod crashes;
 mod demo_console;
 mod demo_world;
 mod differences;
@@ -33,6 +36,7 @@ mod managed_herd;
 mod managed_screens;
 mod peers;
 mod pi_header;
+mod programs;
 mod pty;
 mod reception;
 mod screens;

@@ -561,7 +561,7 @@ fn the_inbox_shows_what_leads_sent_and_reads_it_whole() {
             letter(3, "s-web", Some(Kind::LeadMessage), "The build is", None),
         ],
         total: 3,
-        unread: 1,
+        unread: 2,
         ..Mail::default()
     };
     app.facts(vec![Fact::Mail(Arc::new(mail))], at(61));

@@ -2,7 +2,7 @@
 
 use std::future::Future;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -19,6 +19,45 @@ pub(crate) async fn until<F: Future<Output = bool>>(what: &str, mut holds: impl 
         assert!(Instant::now() < end, "not within {DEADLINE:?}: {what}");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
+}
+
+/// A directory in memory, where there is such: for tests that sync again and again, and end processes
+/// but not the system.
+pub(crate) fn directory_in_memory() -> tempfile::TempDir {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix("hm").tempdir_in("/dev/shm").or_else(|_| builder.tempdir()).unwrap()
+}
+
+/// Copies a tree of directories and files, with their modes.
+pub(crate) fn copy_tree(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    std::fs::set_permissions(to, std::fs::metadata(from).unwrap().permissions()).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy_tree(&entry.path(), &target);
+        } else {
+            std::fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+/// The paths of everything below `root`, relative to it.
+pub(crate) fn below(root: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut pending = vec![root.to_owned()];
+    while let Some(directory) = pending.pop() {
+        for entry in std::fs::read_dir(&directory).into_iter().flatten() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                pending.push(path.clone());
+            }
+            found.push(path.strip_prefix(root).unwrap().to_owned());
+        }
+    }
+    found.sort();
+    found
 }
 
 /// A simulated Herdr in a directory of its own.

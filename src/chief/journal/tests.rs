@@ -121,3 +121,53 @@ fn months_are_segments() {
     let all: Vec<_> = again.index().received().map(|it| it.letter.preview.clone()).collect();
     assert_eq!(all, ["old", "older", "new"].map(Untrusted::from));
 }
+
+#[test]
+fn a_message_sent_again_is_one_event_that_no_crash_can_halve() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut journal = Journal::open(dir.path()).unwrap();
+    let old = message(Kind::ChiefMessage, "carry me");
+    let again = Message { id: Uuid::random(), lease: Uuid::random(), ..old.clone() };
+    journal.append(&[Event::Sent(&old)], at(NOV)).unwrap();
+    let path = dir.path().join("2026-11.jsonl");
+    let before = std::fs::read(&path).unwrap().len();
+    journal.append(&[Event::Requeued { old: old.id, again: &again }], at(NOV)).unwrap();
+    let whole = std::fs::read(&path).unwrap();
+    for cut in [before, before + 1, whole.len() - 1, whole.len()] {
+        std::fs::write(&path, &whole[..cut]).unwrap();
+        let journal = Journal::open(dir.path()).unwrap();
+        let open: Vec<_> = journal.index().sent().filter(|entry| entry.is_open()).collect();
+        let [open] = open[..] else { panic!("{cut}: {open:?}") };
+        assert_eq!(*open.message, if cut == whole.len() { again.clone() } else { old.clone() }, "{cut}");
+    }
+    let entry = Journal::open(dir.path()).unwrap().index().sent_entry(old.id).unwrap().clone();
+    assert_eq!((entry.again, entry.fate), (Some(again.id), Some(Fate::Again)));
+}
+
+#[test]
+fn an_ask_is_listed_once_however_often_it_came() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut journal = Journal::open(dir.path()).unwrap();
+    let first = message(Kind::LeadAsk, "Ship it?");
+    let later = Message { id: Uuid::random(), created_at: at(NOV), ..first.clone() };
+    let bytes = first.to_bytes().unwrap();
+    let refuse = |message: &'static str, it: &Message, journal: &mut Journal| {
+        let event = Event::Received { id: it.id, bytes: &bytes, message: Some(it), refused: Some(message) };
+        journal.append(&[event], at(NOV)).unwrap();
+    };
+    refuse("too early", &later, &mut journal);
+    refuse("too early again", &first, &mut journal);
+    let listed = |journal: &Journal| -> Vec<(Uuid, Option<String>)> {
+        journal.index().received().map(|it| (it.letter.id, it.letter.refused.clone())).collect()
+    };
+    assert_eq!(listed(&journal), [(first.id, Some("too early again".to_owned()))]);
+    assert_eq!(journal.index().unread(), 1, "somebody asked all the same");
+    journal.append(&[received(&later, &bytes)], at(NOV)).unwrap();
+    refuse("too late", &first, &mut journal);
+    let again = Journal::open(dir.path()).unwrap();
+    for journal in [&journal, &again] {
+        assert_eq!(listed(journal), [(later.id, None)]);
+        assert_eq!(journal.index().asked_at(&first.lead, first.ask.unwrap()), Some(first.created_at));
+        assert_eq!(journal.index().damaged, 0);
+    }
+}

@@ -47,7 +47,10 @@ fn sender(letter: &Letter, model: &Model) -> Visible {
 
 fn kind(letter: &Letter) -> (&'static str, Role) {
     match (&letter.refused, letter.kind) {
-        (Some(_), _) => ("refused", Role::Warning),
+        // Somebody's word all the same: what is doubtful is told beside it.
+        (Some(_), Some(kind)) if kind.has_ask() => ("ask?", Role::Warning),
+        (Some(_), Some(_)) => ("message?", Role::Warning),
+        (Some(_), None) => ("refused", Role::Warning),
         (None, Some(Kind::LeadAsk)) => ("ask", Role::NeedsYou),
         (None, _) => ("message", Role::Muted),
     }
@@ -66,7 +69,7 @@ fn draw_list(state: &State, model: &Model, now: Now, area: Rect, pen: &mut Pen<'
             pen.fill(line, if state.in_detail { Role::SelectionUnfocused } else { Role::Selection });
             pen.say(line.x, y, line.right(), pen.glyphs().cursor, Role::Key);
         }
-        if !letter.read && letter.refused.is_none() {
+        if letter.is_unread() {
             pen.say(line.x + 1, y, line.right(), pen.glyphs().on, Role::Notice);
         }
         let (word, role) = kind(letter);
@@ -101,7 +104,8 @@ fn detail(letter: &Letter, model: &Model, now: Now, room: usize, ages: &mut Ages
         (text::line(format_args!(" received {ago} ago")), Role::Muted),
     ])];
     if let Some(why) = &letter.refused {
-        let told = text::line(format_args!("Not accepted: {why}."));
+        let not = if letter.kind.is_some() { "verified" } else { "accepted" };
+        let told = text::line(format_args!("Not {not}: {why}."));
         lines.extend(told.wrap(room).into_iter().map(|line| Line::plain(line, Role::Warning)));
     }
     lines.push(Line::Rule(text::line("text"), Role::Heading));
