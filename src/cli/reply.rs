@@ -85,7 +85,7 @@ pub fn run(places: &Places, arguments: &Arguments, out: &mut Out) -> Result<Exit
     tell(&sent, out)?;
     Ok(match sent.fate {
         _ if interrupted => Exit::Interrupted,
-        Fate::Taken | Fate::Answered => Exit::Done,
+        Fate::Taken | Fate::Delivered | Fate::Answered => Exit::Done,
         Fate::Queued | Fate::Unknown | Fate::Again | Fate::Unsent => Exit::No,
     })
 }
@@ -441,6 +441,7 @@ fn tell(sent: &Sent, out: &mut Out) -> Result<(), Failure> {
     let meaning = match sent.fate {
         Fate::Answered => "the lead went on",
         Fate::Taken => "the lead has it, and still shows its ask",
+        Fate::Delivered => "the lead's session has it, and the lead still shows its ask",
         Fate::Queued => QUEUED,
         Fate::Unknown => "ask the lead",
         Fate::Again => "it was sent again",

@@ -24,6 +24,7 @@ mod herd_vectors;
 mod herdr_client;
 mod herdr_register;
 mod herdr_wire;
+mod inbox;
 mod lead_side;
 mod managed;
 mod managed_herd;

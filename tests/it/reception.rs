@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use headman::chief::inquiry::Which;
 use headman::chief::journal::Journal;
 use headman::chief::service::Request;
 use headman::chief::staff::Letter as ChiefLetter;
@@ -107,7 +108,8 @@ async fn what_a_lead_sends_is_journalled_and_leaves_the_inbox() {
     world.put(&service, &message);
     world.put(&service, &Message { text: ask.text.clone(), ..world.up(&service, Kind::LeadAsk, lease, "x") });
     until("both are removed", || files(&world.our_inbox(&service)).is_empty());
-    service.requests.send(Request::Read(mail.newest[1].seq)).await.unwrap();
+    let which = Which::Letter(mail.newest[1].seq);
+    assert_eq!(service.ask(|ticket| Request::Mark { ticket, which, read: true }).await, Ok(Done::Marked));
     service.mail("it read", |mail| mail.unread == 1).await;
     service.end().await;
     let journal = world.journal();
@@ -209,7 +211,7 @@ async fn a_queue_of_twenty_is_carried_over_and_each_is_delivered_once() {
     let mut service = world.service("state");
     let again = service.chief().await;
     assert_ne!(again, lease);
-    service.fate(queued[3].id, Fate::Taken).await;
+    service.fate(queued[3].id, Fate::Delivered).await;
     service.fate(reply, Fate::Unknown).await;
     let fresh = || {
         let mut texts: Vec<String> = (world.inbox().into_iter())
@@ -262,7 +264,8 @@ async fn two_consoles_in_turn_write_one_journal_and_neither_loses_a_line() {
     world.put(&second, &world.up(&second, Kind::LeadMessage, lease, "to the second"));
     let mail = second.mail("what the second received", |mail| mail.total == 3).await;
     // Who only watches reads without writing.
-    first.requests.send(Request::Read(mail.newest[0].seq)).await.unwrap();
+    let which = Which::Letter(mail.newest[0].seq);
+    assert!(first.ask(|ticket| Request::Mark { ticket, which, read: true }).await.is_err());
     second.end().await;
 
     first.ask(|ticket| Request::BecomeChief { ticket }).await.unwrap();

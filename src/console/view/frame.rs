@@ -254,7 +254,6 @@ fn banners(app: &App, now: Now, ages: &mut Ages) -> Vec<(Visible, Role)> {
 
 /// Draws what is open; gives the cursor's place where one is shown.
 fn views(app: &App, now: Now, body: Rect, pen: &mut Pen<'_>, ages: &mut Ages) -> Option<(u16, u16)> {
-    let reply_key = app.settings.keymap.key_of(Intent::Reply);
     match app.layers.last() {
         Some(Layer::Ask(state)) => {
             return ask::draw::draw(state, &app.model, now, &app.settings.keymap, body, pen, ages)
@@ -262,14 +261,16 @@ fn views(app: &App, now: Now, body: Rect, pen: &mut Pen<'_>, ages: &mut Ages) ->
         }
         Some(Layer::Help(state)) => help::draw(state, &app.settings.keymap, body, pen),
         Some(Layer::Diagnostics(state)) => diagnostics::draw(state, app, now, body, pen),
-        Some(Layer::Inbox(state)) => inbox::draw::draw(state, &app.model, now, body, pen, ages),
+        Some(Layer::Inbox(state)) => {
+            inbox::draw::draw(state, &app.model, now, &app.settings.keymap, body, pen, ages)
+        }
         Some(Layer::Peers(state)) => peers::draw::draw(state, &app.model, now, body, pen, ages),
-        None => home(app, now, body, &reply_key, pen, ages),
+        None => home(app, now, body, pen, ages),
     }
     None
 }
 
-fn home(app: &App, now: Now, body: Rect, reply_key: &str, pen: &mut Pen<'_>, ages: &mut Ages) {
+fn home(app: &App, now: Now, body: Rect, pen: &mut Pen<'_>, ages: &mut Ages) {
     if app.model.roster().leads.is_empty() {
         nothing(app, body, pen);
         return;
@@ -288,7 +289,7 @@ fn home(app: &App, now: Now, body: Rect, reply_key: &str, pen: &mut Pen<'_>, age
             &state.detail,
             &app.model,
             now,
-            reply_key,
+            &app.settings.keymap,
             has_draft,
             beside,
             !leads_focused,
