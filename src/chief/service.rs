@@ -170,6 +170,9 @@ pub async fn run(setup: Setup, mut requests: mpsc::Receiver<Request>) {
             _ = look.tick() => {
                 service.look().await;
                 service.receive().await;
+                if !service.looking {
+                    service.look_at_sent().await;
+                }
             }
             () = mail_changed.notified() => service.receive().await,
             () = at(carry_over_at) => service.carry_over().await,

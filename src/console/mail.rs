@@ -107,13 +107,15 @@ impl App {
     /// was sent, this one.
     pub(super) fn send_again(&mut self, now: Now) {
         let open = match self.layers.last() {
-            Some(Layer::Ask(state)) => state.sent_id().and_then(|id| self.model.sent(id)),
+            Some(Layer::Ask(state)) => state.sent_id(),
             _ => None,
         };
-        let doubtful = open.filter(|sent| sent.fate.is_doubtful());
-        let doubtful = doubtful.or_else(|| self.model.doubtful(self.selected()?));
+        let doubtful = match open {
+            Some(id) => self.model.sent(id).filter(|sent| sent.fate.is_doubtful()),
+            None => self.selected().and_then(|lead| self.model.doubtful(lead)),
+        };
         let Some((id, lead)) = doubtful.map(|sent| (sent.id, sent.lead.clone())) else {
-            self.say(format_args!("Nothing to this lead may have been discarded."), Role::Notice, now);
+            self.say(format_args!("Nothing here may have been discarded."), Role::Notice, now);
             return;
         };
         if !self.pending.iter().any(|(_, pending)| *pending == Pending::Again(id)) {

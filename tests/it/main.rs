@@ -15,6 +15,7 @@ mod demo_console;
 mod demo_world;
 mod differences;
 mod documents;
+mod fates;
 mod golden;
 mod golden_records;
 mod golden_trees;

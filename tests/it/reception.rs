@@ -39,11 +39,11 @@ impl World {
         inbox::publish(self.agent_dir().path(), &self.our_inbox(service), message).unwrap();
     }
 
-    fn journal(&self) -> Journal {
+    pub(crate) fn journal(&self) -> Journal {
         Journal::open(&self.state("state").journal()).unwrap()
     }
 
-    fn to_lead(&self, service: &Service, lease: Uuid, text: &str) -> ChiefLetter {
+    pub(crate) fn to_lead(&self, service: &Service, lease: Uuid, text: &str) -> ChiefLetter {
         assert_ne!(service.office.session(), &self.lead.session);
         ChiefLetter {
             lead: self.lead.session.clone(),
@@ -55,7 +55,7 @@ impl World {
     }
 
     /// The lead hands a message over: into its session first.
-    fn hand_over(&self, message: &Message) {
+    pub(crate) fn hand_over(&self, message: &Message) {
         use std::io::Write;
         let entry = serde_json::json!({"type": "custom_message", "customType": delivered::custom_type(message.kind),
             "content": delivered::content(message), "display": true,
@@ -76,7 +76,7 @@ impl Service {
         .await
     }
 
-    async fn message(&mut self, letter: ChiefLetter) -> Result<Done, String> {
+    pub(crate) async fn message(&mut self, letter: ChiefLetter) -> Result<Done, String> {
         self.ask(|ticket| Request::Message { ticket, letter }).await
     }
 }

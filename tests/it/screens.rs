@@ -532,6 +532,6 @@ fn a_demo_names_the_next_key_to_try() {
     assert!(hint(&app, 80, 24).unwrap().contains("Demo: r answers"));
     press(&mut app, "r", at(2));
     assert!(hint(&app, 80, 24).unwrap().contains("Demo: enter sends"), "what can be done in the composer");
-    press(&mut app, "\u{1b}\u{1b}wwdd??cn/", at(2));
+    press(&mut app, "\u{1b}\u{1b}wwiidd??cn/", at(2));
     assert_eq!(hint(&app, 80, 24), None, "{}", shown(&app, 80, 24, at(2)));
 }

@@ -140,6 +140,9 @@ fn header(app: &App, now: Now, line: Rect, pen: &mut Pen<'_>, ages: &mut Ages) {
     if matches!(app.model.herdr(), HerdrState::Up) {
         order.insert(2, 3);
     }
+    if unread > 0 {
+        order.push(parts.len() - 1);
+    }
     let mut dropped: Vec<usize> = Vec::new();
     for droppable in order {
         let kept = parts.iter().enumerate().filter(|(at, _)| !dropped.contains(at));
@@ -221,6 +224,9 @@ fn banners(app: &App, now: Now, ages: &mut Ages) -> Vec<(Visible, Role)> {
     }
     if let Some(why) = model.records_problem() {
         out.push((format!("The lead records can't be read: {why}. See headman doctor."), Role::Alarm));
+    }
+    if let Some(why) = &model.mail().stopped {
+        out.push((format!("Nothing is received: {why}."), Role::Alarm));
     }
     if let Some(surroundings) = model.surroundings().filter(|it| !it.banners().is_empty()) {
         let key = key(Intent::Diagnostics);

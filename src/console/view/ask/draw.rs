@@ -183,14 +183,13 @@ fn outcome(
     let what = if state.is_message() { "Your message" } else { "Your reply" };
     let inside = pen.pane(area, &text::line(what), false);
     let room = usize::from(inside.width).saturating_sub(2);
-    let mut lines = vec![fate_line(sent, pen)];
+    let mut lines = vec![fate_line(sent, pen), detail::sent::line(sent, room, now, ages)];
     if let Some(why) = detail::sent::lack(sent, model, now) {
         lines.extend(text::line(&why).wrap(room).into_iter().map(|line| Line::plain(line, Role::Muted)));
     }
     if sent.fate.is_doubtful() {
         lines.push(detail::sent::again(sent, model, keymap));
     }
-    lines.push(detail::sent::line(sent, room, now, ages));
     let y = inside.y;
     for (y, line) in (y..inside.bottom()).zip(lines) {
         if let Line::Pieces(pieces) = line {

@@ -40,9 +40,15 @@ pub(super) fn section(
     if newest.is_empty() && counts.is_empty() {
         return;
     }
-    let separator = format!(" {} ", pen.glyphs().separator);
-    let title = format!("messages {}", counts.join(&separator));
-    lines.push(Line::Rule(text::line(&title), Role::Heading));
+    let counts = text::line(&counts.join(&format!(" {} ", pen.glyphs().separator)));
+    let title = text::line(format_args!("messages {counts}"));
+    // The rule's own ends take six columns.
+    if title.width() + 4 <= room {
+        lines.push(Line::Rule(title, Role::Heading));
+    } else {
+        lines.push(Line::Rule(text::line("messages"), Role::Heading));
+        lines.extend(counts.wrap(room).into_iter().map(|line| Line::plain(line, Role::Muted)));
+    }
     let doubtful = model.doubtful(&lead.session).map(|sent| sent.id);
     for sent in newest.into_iter().take(LISTED) {
         lines.push(line(sent, room, now, ages));
@@ -88,7 +94,7 @@ pub fn lack(sent: &Sent, model: &Model, now: Now) -> Option<String> {
     Some(match state {
         None => "it waits: the lead is not listed now, and takes it if it comes back".to_owned(),
         Some(_) if model.standing().lease().is_none() => {
-            "it waits: without a Chief the lead keeps it, and with a new one it goes out again".to_owned()
+            "it waits: it goes out again once you are Chief".to_owned()
         }
         Some(_) if !model.registration().can_write_up() => {
             "it waits: a lead takes nothing before it saw its Chief in Herdr once".to_owned()
