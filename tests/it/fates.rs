@@ -72,8 +72,11 @@ async fn what_is_taken_is_delivered_once_the_session_shows_it() {
     service.fate(id, Fate::Taken).await;
     world.hand_over(&message);
     service.fate(id, Fate::Delivered).await;
-    // A reply, in the order in which leads do it: the session, the record, the inbox.
+    // A reply, in the order in which leads do it: the session, the record, the inbox. Who answers an
+    // ask has seen it.
+    service.mail("the ask", |mail| mail.unread == 1).await;
     let Ok(Done::Sent(id)) = service.send(world.reply(lease)).await else { panic!() };
+    service.mail("the ask read", |mail| mail.unread == 0).await;
     let reply = world.inbox().remove(0);
     world.hand_over(&reply);
     world.take_out(id);

@@ -68,7 +68,7 @@ impl World {
 }
 
 impl Service {
-    async fn mail(&mut self, what: &str, wanted: impl Fn(&Mail) -> bool) -> Arc<Mail> {
+    pub(crate) async fn mail(&mut self, what: &str, wanted: impl Fn(&Mail) -> bool) -> Arc<Mail> {
         self.wait(what, |fact| match fact {
             Fact::Mail(mail) if wanted(mail) => Some(Arc::clone(mail)),
             _ => None,
@@ -111,6 +111,14 @@ async fn what_a_lead_sends_is_journalled_and_leaves_the_inbox() {
     let which = Which::Letter(mail.newest[1].seq);
     assert_eq!(service.ask(|ticket| Request::Mark { ticket, which, read: true }).await, Ok(Done::Marked));
     service.mail("it read", |mail| mail.unread == 1).await;
+    for (which, read, unread) in [
+        (Which::Letter(mail.newest[1].seq), false, 2),
+        (Which::Lead(world.lead.session.clone()), true, 0),
+        (Which::Letter(mail.newest[0].seq), false, 1),
+    ] {
+        service.ask(|ticket| Request::Mark { ticket, which, read }).await.unwrap();
+        service.mail("the mark", |mail| mail.unread == unread).await;
+    }
     service.end().await;
     let journal = world.journal();
     let all: Vec<_> = journal.index().received().collect();
