@@ -140,9 +140,6 @@ fn header(app: &App, now: Now, line: Rect, pen: &mut Pen<'_>, ages: &mut Ages) {
     if matches!(app.model.herdr(), HerdrState::Up) {
         order.insert(2, 3);
     }
-    if unread > 0 {
-        order.push(parts.len() - 1);
-    }
     let mut dropped: Vec<usize> = Vec::new();
     for droppable in order {
         let kept = parts.iter().enumerate().filter(|(at, _)| !dropped.contains(at));
@@ -156,6 +153,11 @@ fn header(app: &App, now: Now, line: Rect, pen: &mut Pen<'_>, ages: &mut Ages) {
         at += 1;
         !dropped.contains(&(at - 1))
     });
+    // Half a number says nothing.
+    let width: usize = parts.iter().map(|(part, _)| part.width() + separator.width()).sum();
+    if unread > 0 && width > usize::from(end.saturating_sub(line.x)) + 2 {
+        parts.pop();
+    }
     let mut x = line.x + 1;
     for (at, (part, role)) in parts.iter().enumerate() {
         if at > 0 {
