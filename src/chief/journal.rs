@@ -11,7 +11,7 @@ use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use line::{line_of, unhex};
+use line::{PREVIEW, line_of, unhex};
 use rustix::io::Errno;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -100,6 +100,8 @@ pub enum Event<'a> {
     },
     /// The operator has seen these.
     Read(&'a [u64]),
+    /// They count as not seen again.
+    Unread(&'a [u64]),
 }
 
 #[derive(Deserialize)]
@@ -158,6 +160,22 @@ impl Index {
         self.received.values()
     }
 
+    /// What was received under one number.
+    pub fn letter(&self, seq: u64) -> Option<&Letter> {
+        self.received.get(&seq).map(|it| &it.letter)
+    }
+
+    /// What was received under numbers between two, without them, the newest first.
+    pub fn letters_between(&self, above: u64, below: u64) -> impl Iterator<Item = &Letter> {
+        let between = above.saturating_add(1)..below.max(above.saturating_add(1));
+        self.received.range(between).rev().map(|(_, it)| &it.letter)
+    }
+
+    /// Rises with every event.
+    pub fn revision(&self) -> u64 {
+        self.next_seq
+    }
+
     /// How many were received and not seen yet.
     pub fn unread(&self) -> usize {
         self.received.values().filter(|it| it.letter.is_unread()).count()
@@ -168,6 +186,7 @@ impl Index {
         let mut mail = Mail { total: self.received.len(), damaged: self.damaged, ..Mail::default() };
         for entry in self.received.values().filter(|it| it.letter.is_unread()) {
             mail.unread += 1;
+            mail.newest_unread = Some(entry.letter.seq);
             if let Some(lead) = &entry.letter.lead {
                 *mail.unread_by_lead.entry(lead.clone()).or_default() += 1;
             }
@@ -257,7 +276,9 @@ impl Index {
                         Some(_) => drop(self.refused_asks.insert(key, line.seq)),
                     }
                 }
+                let preview = line.preview.unwrap_or_else(|| "".into());
                 let letter = Letter {
+                    whole: kind.is_some() && preview.utf16_len() < PREVIEW,
                     seq: line.seq,
                     at,
                     id,
@@ -265,7 +286,7 @@ impl Index {
                     lead,
                     ask,
                     created_at,
-                    preview: line.preview.unwrap_or_else(|| "".into()),
+                    preview,
                     refused: line.refused.map(std::borrow::Cow::into_owned),
                     read: false,
                 };
@@ -296,10 +317,10 @@ impl Index {
                     entry.fate = Some(fate);
                 }
             }
-            "read" => {
+            "read" | "unread" => {
                 for seq in line.seqs {
                     if let Some(entry) = self.received.get_mut(&seq) {
-                        entry.letter.read = true;
+                        entry.letter.read = line.kind == "read";
                     }
                 }
             }

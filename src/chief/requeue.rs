@@ -119,12 +119,17 @@ impl Office {
                 delivered(&super::staff::path_of(lead?.session_file.as_ref()?), &ids).ok()
             });
             let fate = match proof {
-                Some(ids) if ids.contains(&message.id) => Fate::Taken,
+                Some(ids) if ids.contains(&message.id) => Fate::Delivered,
                 // Its session can't be asked, or the ask it answers is gone: the operator decides.
                 None => Fate::Unknown,
                 Some(_) if !self.may_answer(message, lead) => Fate::Unknown,
                 Some(_) => Fate::Again,
             };
+            if fate == Fate::Again
+                && let Some(lead) = lead
+            {
+                self.expect(lead);
+            }
             let settled = self.settle(message, fate, lease, &mut carried).unwrap_or_else(|error| {
                 tracing::warn!(%error, id = %message.id, "journalling what became of a message");
                 carried.left.push(message.clone());
@@ -177,12 +182,32 @@ impl Office {
             });
             journal.append(&events, self.now().wall)?;
         }
-        carried.told.push(sent_of(message, fate));
+        let sent = sent_of(message, fate);
+        self.outbox().settle(message.id, fate);
+        carried.told.push(sent.clone());
         if fate != Fate::Again {
+            // A proof of what is unknown may turn up.
+            self.outbox().add_earlier(sent, message.lease);
             return Ok(true);
         }
         crash_point!("carry_over:journalled");
         Ok(self.publish_again(again, lease, carried))
+    }
+
+    /// Sends one message again, under the lease we hold. Gives what became of the old one, and the new
+    /// one.
+    pub(super) fn settle_again(&self, message: &Message, lease: &Lease) -> Result<Vec<Sent>, DiskError> {
+        let mut carried = CarriedOver::default();
+        self.settle(message, Fate::Again, lease, &mut carried)?;
+        // The operator asked for it now, and is told that it is not done.
+        for message in &carried.left {
+            self.owe(message.id, Fate::Unsent);
+            carried.told.push(sent_of(message, Fate::Unsent));
+        }
+        if let (false, Some(journal)) = (carried.left.is_empty(), self.journal().as_mut()) {
+            self.pay(journal, None, self.now().wall)?;
+        }
+        Ok(carried.told)
     }
 
     /// Publishes what is journalled; what can't be now is left for the next look. Whether it is there.

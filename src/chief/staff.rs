@@ -18,7 +18,7 @@ use crate::disk::mailboxes::{self, Looker, Scan};
 use crate::disk::thread::DiskThreadGone;
 use crate::disk::{AgentDir, DiskError, Runtime, Unreadable, crash_point, durable, records};
 use crate::fact::{Fate, Now, Sent};
-use crate::herd::evidence::{BrokenMailbox, Evidence, UnreadableRecord};
+use crate::herd::evidence::{AgentSession, BrokenMailbox, Evidence, UnreadableRecord};
 use crate::herd::inventory::{Inventory, SessionFacts};
 use crate::herd::roster::{self, Lead, Roster};
 use crate::herd::{LeftOut, presence};
@@ -52,6 +52,12 @@ pub enum Refusal {
     /// A reply to this ask is on its way.
     #[error("a reply to this ask is in the lead's inbox already")]
     AlreadyReplied,
+    /// Nothing of that id was sent from here.
+    #[error("the journal has no such message")]
+    NotSent,
+    /// Sending it again would have it there twice.
+    #[error("it is {0}: only what may have been discarded, or was not sent, goes out again")]
+    NotDoubtful(&'static str),
     /// The journal is not open.
     #[error("the journal is not open: see headman doctor")]
     NoJournal,
@@ -304,7 +310,7 @@ impl Office {
             Some(_) => return Err(Refusal::AnotherAsk),
             None => return Err(Refusal::NotPending),
         }
-        self.send(Kind::ChiefReply, &reply.lead, Some(reply.ask), reply.lease, text)
+        self.send(Kind::ChiefReply, lead, Some(reply.ask), reply.lease, text)
     }
 
     /// Sends a message: `staff_message` of `docs/contract.md`. Success means queued, not read.
@@ -312,21 +318,23 @@ impl Office {
     pub fn message(&self, snapshot: &Snapshot, letter: &Letter) -> Result<Sent, Refusal> {
         let text = self.render(Kind::ChiefMessage, &letter.lead, &letter.text, &letter.files)?.text;
         let roster = self.roster(snapshot).map_err(Refusal::Records)?;
-        if target(&roster, &letter.lead)?.instance != letter.instance {
+        let lead = target(&roster, &letter.lead)?;
+        if lead.instance != letter.instance {
             return Err(Refusal::AnotherInstance);
         }
-        self.send(Kind::ChiefMessage, &letter.lead, None, letter.lease, text)
+        self.send(Kind::ChiefMessage, lead, None, letter.lease, text)
     }
 
     /// Writes a message whose text is rendered.
     fn send(
         &self,
         kind: Kind,
-        lead_session: &SessionId,
+        lead: &Lead,
         ask: Option<Uuid>,
         bound_to: Uuid,
         text: Untrusted,
     ) -> Result<Sent, Refusal> {
+        let lead_session = &lead.session;
         let guard = self.lease();
         let lease = guard.as_ref().ok_or(Refusal::NotChief)?;
         lease.check()?.map_err(Refusal::Lost)?;
@@ -350,9 +358,20 @@ impl Office {
         // Journalled first: whatever happens next, it is known that this was to be sent.
         let mut journal = self.journal();
         let journal = journal.as_mut().ok_or(Refusal::NoJournal)?;
-        self.pay(journal, Some(Event::Sent(&message)), message.created_at)
+        // Who answers an ask has seen it.
+        let seen: Vec<u64> = (journal.index().received())
+            .map(|it| &it.letter)
+            .filter(|it| ask.is_some() && it.ask == ask && it.lead.as_ref() == Some(lead_session) && !it.read)
+            .map(|letter| letter.seq)
+            .collect();
+        let mut events = vec![Event::Sent(&message)];
+        if !seen.is_empty() {
+            events.push(Event::Read(&seen));
+        }
+        self.pay(journal, events, message.created_at)
             .map_err(|error| if error.is_full() { Refusal::DiskFull } else { Refusal::Disk(error) })?;
         crash_point!("send:journalled");
+        self.expect(lead);
         let inbox = self.runtime.inbox(lead_session).worked_on_by(lease.own_claim());
         let published = inbox::publish(self.agent_dir.path(), &inbox, &message);
         crash_point!("send:published");
@@ -392,17 +411,17 @@ impl Office {
         self.owed.lock().unwrap_or_else(PoisonError::into_inner).iter().any(|(owed, _)| *owed == id)
     }
 
-    /// Appends what is owed to the journal, and `event` with it.
-    pub(super) fn pay(
+    /// Appends what is owed to the journal, and `also` with it.
+    pub(super) fn pay<'a>(
         &self,
         journal: &mut Journal,
-        event: Option<Event<'_>>,
+        also: impl IntoIterator<Item = Event<'a>>,
         at: Timestamp,
     ) -> Result<(), DiskError> {
         let mut owed = self.owed.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut events: Vec<Event<'_>> =
+        let mut events: Vec<Event<'a>> =
             owed.iter().map(|(id, fate)| Event::Fate { id: *id, fate: *fate }).collect();
-        events.extend(event);
+        events.extend(also);
         if !events.is_empty() {
             journal.append(&events, at)?;
             owed.clear();
@@ -410,8 +429,18 @@ impl Office {
         Ok(())
     }
 
-    /// Looks again at what we sent. Blocking.
-    pub fn look_at_outbox(&self) -> Vec<Sent> {
+    /// Something is about to be sent to `lead`: what its session holds by now proves nothing of it.
+    pub(super) fn expect(&self, lead: &Lead) {
+        if let Some(file) = &lead.session_file {
+            self.outbox().expect(&lead.session, &path_of(file));
+        }
+    }
+
+    /// Looks again at what we sent; where the leads' sessions are, `snapshot` tells. Blocking.
+    pub fn look_at_outbox(&self, snapshot: Option<&Snapshot>) -> Vec<Sent> {
+        if !self.outbox().is_watching() {
+            return Vec::new();
+        }
         let lease = self.lease();
         let unbroken = match lease.as_ref().map(|lease| (lease.id(), lease.check())) {
             Some((id, Ok(Ok(())))) => Some(id),
@@ -419,8 +448,12 @@ impl Office {
             // The disk fails: nothing can be told now.
             Some((_, Err(_))) => return Vec::new(),
         };
+        let files = match snapshot {
+            Some(snapshot) if self.outbox().lacks_a_session() => self.session_files(snapshot),
+            _ => HashMap::new(),
+        };
         let now = self.now();
-        let changed = self.outbox().look(&self.runtime, unbroken, now.mono);
+        let changed = self.outbox().look(&self.runtime, unbroken, now.mono, &files);
         // Without the lease another console may be writing: the next lease works it out anew.
         if unbroken.is_some()
             && let Some(journal) = self.journal().as_mut()
@@ -433,6 +466,23 @@ impl Office {
             }
         }
         changed
+    }
+
+    /// Where the session of each live Pi agent is, unless two say that they are the same.
+    fn session_files(&self, snapshot: &Snapshot) -> HashMap<SessionId, PathBuf> {
+        let mut files: HashMap<SessionId, Option<PathBuf>> = HashMap::new();
+        for agent in self.inventory(snapshot, &Default::default()).agents {
+            let (AgentSession::Known(session), Some(file)) = (agent.session, agent.session_file) else {
+                continue;
+            };
+            let Some(session) = SessionId::new(session) else { continue };
+            let file = path_of(&file);
+            let known = files.entry(session).or_insert_with(|| Some(file.clone()));
+            if known.as_ref() != Some(&file) {
+                *known = None;
+            }
+        }
+        files.into_iter().filter_map(|(session, file)| Some((session, file?))).collect()
     }
 }
 
@@ -486,7 +536,7 @@ pub fn unreadable(name: &str, why: String) -> UnreadableRecord {
     UnreadableRecord { hash: name.strip_suffix(".json").map(str::to_owned), why }
 }
 
-fn target<'a>(roster: &'a Roster, session: &SessionId) -> Result<&'a Lead, Refusal> {
+pub(super) fn target<'a>(roster: &'a Roster, session: &SessionId) -> Result<&'a Lead, Refusal> {
     roster.lead(session).ok_or_else(|| {
         let why = roster.why_not(session).map_or_else(
             || format!("session {} is no lead that Herdr shows now", session.escaped()),

@@ -116,7 +116,7 @@ pub(super) async fn run(
     Ok(match sent.fate {
         _ if interrupted => Exit::Interrupted,
         Fate::Queued if options.wait.is_none() && !options.take_lease => Exit::Done,
-        Fate::Taken | Fate::Answered => Exit::Done,
+        Fate::Taken | Fate::Delivered | Fate::Answered => Exit::Done,
         Fate::Queued | Fate::Unknown | Fate::Again | Fate::Unsent => Exit::No,
     })
 }
@@ -453,6 +453,10 @@ fn tell(sent: &Sent, options: &Options, out: &mut Out) -> Result<(), Failure> {
         Fate::Answered => "the lead went on",
         Fate::Taken if sent.kind == Kind::ChiefReply => "the lead has it, and still shows its ask",
         Fate::Taken => "the lead has it",
+        Fate::Delivered if sent.kind == Kind::ChiefReply => {
+            "the lead's session has it, and the lead still shows its ask"
+        }
+        Fate::Delivered => "the lead's session has it",
         Fate::Queued if options.take_lease => {
             "not taken, and not valid any more, as the lease is given back; your next console that is Chief \
              sends it again. The lead is busy, or has seen no Chief listed in Herdr since it started: send it \

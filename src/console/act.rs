@@ -71,7 +71,9 @@ impl App {
         let text = match self.layers.last() {
             Some(Layer::Ask(state)) => state.question().cloned(),
             Some(Layer::Diagnostics(_)) => Some(Untrusted::from(diagnostics::lines(self, now).join("\n"))),
-            Some(Layer::Inbox(state)) => state.text(&self.model).cloned(),
+            Some(Layer::Inbox(state)) => {
+                state.text().filter(|(_, whole)| *whole).map(|(text, _)| text.clone())
+            }
             Some(Layer::Peers(state)) => state.session(&self.model).cloned(),
             Some(Layer::Help(_)) => None,
             None => self.roster.selected().map(|lead| match self.model.lead(lead) {

@@ -14,7 +14,7 @@ use tokio_util::codec::{FramedRead, LinesCodec};
 
 use super::wire::{self, FromService, Hello, WireError};
 use crate::chief::service::Request;
-use crate::fact::{self, Fact, FactReceiver, FactSender, Outcome};
+use crate::fact::{self, Answered, Fact, FactReceiver, FactSender, Outcome};
 
 /// How long the first line may take.
 const HELLO: Duration = Duration::from_secs(1);
@@ -141,8 +141,10 @@ impl Connection {
                     match said {
                         Ok(FromService::Fact(told)) => {
                             let fact = Fact::from(told);
-                            if let Fact::Outcome(outcome) = &fact {
-                                open.remove(&outcome.ticket);
+                            if let Fact::Outcome(Outcome { ticket, .. }) | Fact::Answered(Answered { ticket, .. }) =
+                                &fact
+                            {
+                                open.remove(ticket);
                             }
                             facts.put(fact);
                         }

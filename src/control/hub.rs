@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::contract::Uuid;
-use crate::fact::{self, Fact, FactReceiver, FactSender, Outcome, Relay, Sent};
+use crate::fact::{self, Answered, Fact, FactReceiver, FactSender, Outcome, Relay, Sent};
 
 /// Our own tickets are far below; those of the connected begin here.
 const FIRST_TICKET: u64 = 1 << 48;
@@ -27,6 +27,7 @@ struct State {
     standing: Option<Fact>,
     registration: Option<Fact>,
     mail: Option<Fact>,
+    sent_counts: Option<Fact>,
     sent: BTreeMap<Uuid, Sent>,
 }
 
@@ -46,7 +47,7 @@ impl Hub {
     pub(super) fn connect(self: &Arc<Self>) -> Connected {
         let mut state = self.state();
         let (sender, facts) = fact::channel();
-        let known = [&state.standing, &state.registration, &state.mail];
+        let known = [&state.standing, &state.registration, &state.mail, &state.sent_counts];
         known.into_iter().flatten().for_each(|fact| sender.put(fact.clone()));
         state.sent.values().for_each(|sent| sender.put(Fact::Sent(sent.clone())));
         state.next += 1;
@@ -79,19 +80,26 @@ impl Relay for Hub {
     fn pass(&self, fact: &Fact) -> bool {
         let mut state = self.state();
         match fact {
-            Fact::Outcome(outcome) if outcome.ticket >= FIRST_TICKET => {
+            Fact::Outcome(Outcome { ticket, .. }) | Fact::Answered(Answered { ticket, .. }) => {
+                if *ticket < FIRST_TICKET {
+                    return true;
+                }
                 // Whoever asked may have gone.
-                if let Some((id, ticket)) = state.tickets.remove(&outcome.ticket)
+                if let Some((id, ticket)) = state.tickets.remove(ticket)
                     && let Some(sender) = state.connected.get(&id)
                 {
-                    sender.put(Fact::Outcome(Outcome { ticket, result: outcome.result.clone() }));
+                    sender.put(match fact.clone() {
+                        Fact::Outcome(outcome) => Fact::Outcome(Outcome { ticket, ..outcome }),
+                        Fact::Answered(answered) => Fact::Answered(Answered { ticket, ..answered }),
+                        other => other,
+                    });
                 }
                 return false;
             }
-            Fact::Outcome(_) => return true,
             Fact::Standing(_) => state.standing = Some(fact.clone()),
             Fact::Registration(_) => state.registration = Some(fact.clone()),
             Fact::Mail(_) => state.mail = Some(fact.clone()),
+            Fact::SentCounts(_) => state.sent_counts = Some(fact.clone()),
             Fact::Sent(sent) => {
                 state.sent.insert(sent.id, sent.clone());
                 if state.sent.len() > MAX_SENT {

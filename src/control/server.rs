@@ -85,7 +85,7 @@ async fn attend(
         tokio::select! {
             () = connected.facts.ready() => {
                 for fact in connected.facts.take() {
-                    if let Fact::Outcome(_) = fact {
+                    if let Fact::Outcome(_) | Fact::Answered(_) = fact {
                         open = open.saturating_sub(1);
                     }
                     if let Some(told) = Told::of(&fact) {

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::chief::service::Request;
-use crate::contract::{SessionId, Untrusted};
-use crate::fact::{Fact, Mail, Outcome, Sent, Standing};
+use crate::contract::SessionId;
+use crate::contract::serial::pairs;
+use crate::fact::{Answered, Fact, Mail, Outcome, Sent, SentCounts, Standing};
 use crate::herdr::Registration;
 
 /// The version of the lines.
@@ -57,10 +58,12 @@ pub enum Told {
     Registration(Registration),
     /// See [`Fact::Mail`].
     Mail(Arc<Mail>),
-    /// See [`Fact::LetterText`].
-    LetterText(u64, Untrusted),
+    /// See [`Fact::Answered`].
+    Answered(Answered),
     /// See [`Fact::Sent`].
     Sent(Sent),
+    /// See [`Fact::SentCounts`].
+    SentCounts(#[serde(with = "pairs")] SentCounts),
     /// See [`Fact::Outcome`].
     Outcome(Outcome),
 }
@@ -72,8 +75,9 @@ impl Told {
             Fact::Standing(standing) => Told::Standing(standing.clone()),
             Fact::Registration(registration) => Told::Registration(registration.clone()),
             Fact::Mail(mail) => Told::Mail(Arc::clone(mail)),
-            Fact::LetterText(seq, text) => Told::LetterText(*seq, text.clone()),
+            Fact::Answered(answered) => Told::Answered(answered.clone()),
             Fact::Sent(sent) => Told::Sent(sent.clone()),
+            Fact::SentCounts(counts) => Told::SentCounts((**counts).clone()),
             Fact::Outcome(outcome) => Told::Outcome(outcome.clone()),
             _ => return None,
         })
@@ -86,8 +90,9 @@ impl From<Told> for Fact {
             Told::Standing(standing) => Fact::Standing(standing),
             Told::Registration(registration) => Fact::Registration(registration),
             Told::Mail(mail) => Fact::Mail(mail),
-            Told::LetterText(seq, text) => Fact::LetterText(seq, text),
+            Told::Answered(answered) => Fact::Answered(answered),
             Told::Sent(sent) => Fact::Sent(sent),
+            Told::SentCounts(counts) => Fact::SentCounts(Arc::new(counts)),
             Told::Outcome(outcome) => Fact::Outcome(outcome),
         }
     }

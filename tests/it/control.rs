@@ -245,7 +245,7 @@ fn who_floods_or_reads_nothing_holds_nobody_up() {
             let (mut stream, reader) = serve.connect();
             stream.set_write_timeout(Some(Duration::from_secs(5))).unwrap();
             std::thread::spawn(move || {
-                let lines = b"{\"v\":1,\"request\":{\"read\":1}}\n".repeat(1000);
+                let lines = b"{\"v\":1,\"request\":{\"waiting\":true}}\n".repeat(1000);
                 // It takes them at its pace, and may not take all.
                 let _ = (0..20).try_for_each(|_| stream.write_all(&lines));
                 drop(reader);

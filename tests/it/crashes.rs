@@ -22,7 +22,8 @@ use headman::demo::server::Created;
 use headman::disk::layout::InboxDir;
 use headman::disk::records::{self, RecordError};
 use headman::disk::{AgentDir, DiskError, Runtime, crash, durable, inbox};
-use headman::lead::{About, Coordination, Opening, Place, Remembered, SessionLog};
+use headman::lead::session::SessionFile;
+use headman::lead::{About, Coordination, Opening, Place};
 use rustix::io::Errno;
 
 use crate::programs::{LEAD, Program, Setting, draft_key};
@@ -131,7 +132,6 @@ impl Stage {
         let opening = Opening {
             agent_dir: self.agent_dir(home),
             socket: self.herdr.socket.clone().into(),
-            session: session(LEAD),
             place: Place {
                 pane: native(&self.lead.pane),
                 tab: native(&self.lead.tab),
@@ -139,7 +139,7 @@ impl Stage {
             },
             about: About::default(),
         };
-        LeadThread::start(opening, self.session_file(), ask)
+        LeadThread::start(opening, home.join("lead.jsonl"), self.session_file(), ask)
     }
 }
 
@@ -158,19 +158,15 @@ fn ask() -> PendingAsk {
     PendingAsk { ask, question: QUESTION.into(), text: QUESTION.into() }
 }
 
-/// The session file that all cases share: whole lines, appended. What was handed over in one case is
-/// remembered apart.
+/// The session file that Herdr shows, which all cases share: whole lines, appended. Each lead keeps its
+/// state and what was handed over in its case in one of its own.
 struct Log {
     file: PathBuf,
     taken: Arc<Mutex<Vec<String>>>,
 }
 
-impl SessionLog for Log {
-    fn keep_state(&mut self, _: Uuid, _: Option<&PendingAsk>) -> Result<(), DiskError> {
-        Ok(())
-    }
-
-    fn hand_over(&mut self, message: &Message) -> Result<(), DiskError> {
+impl Log {
+    fn hand_over(&self, message: &Message) -> Result<(), DiskError> {
         let entry = serde_json::json!({"type": "custom_message",
             "customType": delivered::custom_type(message.kind), "content": delivered::content(message),
             "display": true, "details": {"id": message.id.to_string()}, "id": "0000000a", "parentId": null});
@@ -182,6 +178,18 @@ impl SessionLog for Log {
     }
 }
 
+/// The session file of one case, begun if it is not there, with that ask in it.
+fn session_file(path: &Path, ask: Option<&PendingAsk>) -> SessionFile {
+    let now = Timestamp::from_millis(1_796_043_600_000);
+    if !path.exists() {
+        SessionFile::create(path, &session(LEAD), &"/tmp".into(), now).unwrap();
+        let mut file = SessionFile::new(path, session(LEAD));
+        let held = file.lock().unwrap();
+        file.keep_state(&held, Uuid::random(), ask, now).unwrap();
+    }
+    SessionFile::new(path, session(LEAD))
+}
+
 /// A lead on a thread of its own.
 struct LeadThread {
     ends: Arc<AtomicBool>,
@@ -190,20 +198,20 @@ struct LeadThread {
 }
 
 impl LeadThread {
-    fn start(opening: Opening, file: PathBuf, pending_ask: Option<PendingAsk>) -> Self {
+    fn start(opening: Opening, own: PathBuf, shown: PathBuf, pending_ask: Option<PendingAsk>) -> Self {
         let (ends, taken) = (Arc::new(AtomicBool::new(false)), Arc::default());
-        let log = Log { file, taken: Arc::clone(&taken) };
+        let log = Log { file: shown, taken: Arc::clone(&taken) };
         let ending = Arc::clone(&ends);
         let thread = std::thread::spawn(move || {
             let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             tokio.block_on(async {
-                let remembered = Remembered { pending_ask, ..Remembered::default() };
-                let mut lead = Coordination::open(opening, log, remembered).unwrap();
+                let file = session_file(&own, pending_ask.as_ref());
+                let mut lead = Coordination::open(opening, file).unwrap();
                 let mut told = false;
                 while !ending.load(Ordering::SeqCst) {
                     // As soon as there is a Chief.
-                    told = told || lead.tell("told by the lead").await.is_ok();
-                    lead.drain().await.unwrap();
+                    told = told || lead.tell(&"told by the lead".into()).await.is_ok();
+                    lead.drain(|received| log.hand_over(&received.message)).await.unwrap();
                     tokio::time::sleep(Duration::from_millis(20)).await;
                 }
                 lead.close().unwrap();

@@ -16,16 +16,15 @@ use headman::chief::service::{self, Request, Setup};
 use headman::chief::staff::{Letter, Office, Reply};
 use headman::chief::state_dir::StateDir;
 use headman::console::drafts::{self, Draft, DraftKey};
-use headman::contract::{NativeId, SessionId, Uuid};
-use headman::demo::random::Random;
-use headman::demo::session::SessionFile;
+use headman::contract::{NativeId, SessionId, Timestamp, Uuid};
 use headman::disk::inbox;
 use headman::disk::{AgentDir, DiskThread};
 use headman::fact::{self, Done, Fact, FactReceiver, Mail, Outcome, Standing};
 use headman::herd::Lead;
 use headman::herdr::register::Timing;
 use headman::herdr::{Client, PaneContext, Registrar};
-use headman::lead::{self, About, Coordination, Opening, Remembered};
+use headman::lead::session::SessionFile;
+use headman::lead::{self, About, Coordination, Opening};
 use headman::source;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Notify, watch};
@@ -276,25 +275,26 @@ impl ChiefProgram {
                 told.notify_one();
             }
         });
-        let service = tokio::spawn(service::run(
-            Setup {
-                office: Arc::clone(&office),
-                disk,
-                state: state.clone(),
-                herdr: client,
-                place: Place {
-                    pane: setting.pane.as_str().into(),
-                    tab: setting.tab.as_str().into(),
-                    workspace: setting.workspace.as_str().into(),
-                },
-                registrar,
-                facts: sender,
-                lease_changed,
-                mail_changed,
-                snapshots: seen.clone(),
+        let setup = Setup {
+            office: Arc::clone(&office),
+            disk,
+            state: state.clone(),
+            herdr: client,
+            place: Place {
+                pane: setting.pane.as_str().into(),
+                tab: setting.tab.as_str().into(),
+                workspace: setting.workspace.as_str().into(),
             },
-            asked,
-        ));
+            registrar,
+            facts: sender,
+            lease_changed,
+            mail_changed,
+            snapshots: seen.clone(),
+        };
+        let service = tokio::spawn(async move {
+            let mut asked = asked;
+            service::run(setup, &mut asked, mpsc::channel(1).1).await;
+        });
         let program = Self {
             office,
             state,
@@ -481,22 +481,15 @@ pub(crate) fn draft_key() -> DraftKey {
 }
 
 /// Opens a lead's part, with what its session file remembers. It is begun if there is none.
-pub(crate) fn open_lead(setting: &Setting) -> Coordination<SessionFile> {
-    let random = Random::new(std::process::id().into(), 7);
-    let (file, remembered) = if setting.state.exists() {
-        let (file, resumed) = SessionFile::resume(&setting.state, random).unwrap();
-        (file, resumed.remembered)
-    } else {
-        (
-            SessionFile::create(&setting.state, &setting.session, "/tmp", 1, random).unwrap(),
-            Remembered::default(),
-        )
-    };
+pub(crate) fn open_lead(setting: &Setting) -> Coordination {
+    let session = SessionId::new(setting.session.as_str()).unwrap();
+    if !setting.state.exists() {
+        SessionFile::create(&setting.state, &session, &"/tmp".into(), Timestamp::from_millis(1)).unwrap();
+    }
     let id = |text: &str| NativeId::new(text).unwrap();
     let opening = Opening {
         agent_dir: AgentDir::resolve(Some(setting.agent_dir.as_os_str()), Path::new("/")),
         socket: OsString::from(&setting.socket),
-        session: SessionId::new(setting.session.as_str()).unwrap(),
         place: lead::Place {
             pane: id(&setting.pane),
             tab: id(&setting.tab),
@@ -504,7 +497,7 @@ pub(crate) fn open_lead(setting: &Setting) -> Coordination<SessionFile> {
         },
         about: About::default(),
     };
-    Coordination::open(opening, file, remembered).unwrap()
+    Coordination::open(opening, SessionFile::new(&setting.state, session)).unwrap()
 }
 
 /// Not a test: the process of a lead, which looks into its inbox all the time.
@@ -520,7 +513,7 @@ fn lead_program() {
         loop {
             tokio::select! {
                 _ = look.tick() => {
-                    let drained = lead.drain().await.unwrap();
+                    let drained = lead.drain(|_| Ok(())).await.unwrap();
                     for received in drained.received {
                         say(format_args!("received {}", received.message.text.to_str_lossy()));
                     }
@@ -533,10 +526,10 @@ fn lead_program() {
                     Some(asked) => {
                         let (verb, rest) = asked.split_once(' ').unwrap_or((&asked, ""));
                         let done = match verb {
-                            "ask" => lead.ask(rest, rest).await.map(|asked| {
+                            "ask" => lead.ask(&rest.into(), &rest.into()).await.map(|asked| {
                                 format!("{} {}", asked.ask, asked.published.is_ok())
                             }).map_err(|error| error.to_string()),
-                            "tell" => lead.tell(rest).await.map(|id| id.to_string()).map_err(|error| error.to_string()),
+                            "tell" => lead.tell(&rest.into()).await.map(|message| message.id.to_string()).map_err(|error| error.to_string()),
                             other => Err(format!("there is no {other}")),
                         };
                         match done {

@@ -5,7 +5,7 @@ use crate::contract::json::ObjectWriter;
 use crate::contract::{Message, Timestamp, Untrusted, Uuid};
 
 /// Characters of a text kept in memory.
-const PREVIEW: usize = 240;
+pub(super) const PREVIEW: usize = 240;
 
 /// The line of `event`, with its end.
 pub(super) fn line_of(event: &Event<'_>, seq: u64, at: Timestamp) -> Vec<u8> {
@@ -50,9 +50,10 @@ pub(super) fn line_of(event: &Event<'_>, seq: u64, at: Timestamp) -> Vec<u8> {
                 .string("id", &id(*message))
                 .string("fate", &fate.name().into());
         }
-        Event::Read(seqs) => {
+        Event::Read(seqs) | Event::Unread(seqs) => {
+            let kind = if matches!(event, Event::Read(_)) { "read" } else { "unread" };
             let list = seqs.iter().map(u64::to_string).collect::<Vec<_>>().join(",");
-            line.string("kind", &"read".into()).raw("seqs", format!("[{list}]").as_bytes());
+            line.string("kind", &kind.into()).raw("seqs", format!("[{list}]").as_bytes());
         }
     }
     let mut bytes = line.finish();

@@ -59,9 +59,13 @@ impl Service {
         });
         match carried.await {
             Ok(Ok(carried)) => {
-                self.looking |= !carried.told.is_empty();
+                let is_new = !carried.told.is_empty();
+                self.looking |= is_new;
                 for sent in carried.told {
                     self.setup.facts.put(Fact::Sent(sent));
+                }
+                if is_new {
+                    self.tell_journal_again().await;
                 }
                 queue.messages = carried.left;
                 if !carried.soon {

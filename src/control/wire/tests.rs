@@ -4,9 +4,11 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::chief::attach::FileArgument;
+use crate::chief::inquiry::Which;
 use crate::chief::staff;
+use crate::contract::Untrusted;
 use crate::contract::{Claim, Descriptor, Kind, Timestamp, Uuid};
-use crate::fact::{AskTime, Done, Fate, Letter, OtherChief};
+use crate::fact::{Answer, AskTime, Done, Fate, Found, Inquiry, Letter, OtherChief, Query};
 
 /// With what JSON and terminals trip over: a lone surrogate, controls, bidi marks.
 fn hostile() -> Untrusted {
@@ -53,6 +55,7 @@ fn every_fact_of_the_service_arrives_as_it_was() {
         preview: hostile(),
         refused: Some("why".to_owned()),
         read: true,
+        whole: false,
     };
     let mail = Mail {
         newest: vec![
@@ -90,10 +93,14 @@ fn every_fact_of_the_service_arrives_as_it_was() {
     }
     assert!(matches!(told(&Told::Mail(Arc::new(mail.clone()))), Told::Mail(it) if *it == mail));
     assert!(matches!(told(&Told::Sent(sent.clone())), Told::Sent(it) if it == sent));
-    assert!(matches!(
-        told(&Told::LetterText(3, hostile())),
-        Told::LetterText(3, text) if text == hostile()
-    ));
+    let found = Found { seqs: vec![3, 1], rest: Some(1) };
+    let answers = [Answer::Text(hostile()), Answer::Letters(mail.newest.clone()), Answer::Found(found)];
+    for result in answers.into_iter().map(Ok).chain([Err("no".to_owned())]) {
+        let answered = Answered { ticket: 3, result };
+        assert!(matches!(told(&Told::Answered(answered.clone())), Told::Answered(it) if it == answered));
+    }
+    let counts = SentCounts::from([(session(), BTreeMap::from([(Fate::Queued, 2), (Fate::Delivered, 7)]))]);
+    assert!(matches!(told(&Told::SentCounts(counts.clone())), Told::SentCounts(it) if it == counts));
     for result in [Ok(Done::Sent(Uuid::random())), Ok(Done::Left), Err("no".to_owned())] {
         let outcome = Outcome { ticket: u64::MAX, result };
         assert!(matches!(told(&Told::Outcome(outcome.clone())), Told::Outcome(it) if it == outcome));
@@ -135,7 +142,17 @@ fn every_request_arrives_as_it_was() {
         Request::Leave { ticket: 2 },
         Request::Reply { ticket: 3, reply },
         Request::Message { ticket: u64::MAX, letter },
-        Request::Read(7),
+        Request::SendAgain { ticket: 5, lead: session(), id: Uuid::random() },
+        Request::Inquire { ticket: 6, inquiry: Inquiry::Letters(vec![1, 2]) },
+        Request::Inquire {
+            ticket: 7,
+            inquiry: Inquiry::Find {
+                query: Query { lead: Some(session()), unread: true, text: Some("x".to_owned()) },
+                below: u64::MAX,
+                above: 0,
+            },
+        },
+        Request::Mark { ticket: 8, which: Which::Lead(session()), read: false },
         Request::Focus { ticket: 4, pane: hostile() },
         Request::Waiting(true),
         Request::RegisterAgain,
