@@ -293,7 +293,7 @@ impl ChiefProgram {
         };
         let service = tokio::spawn(async move {
             let mut asked = asked;
-            service::run(setup, &mut asked, mpsc::channel(1).1).await;
+            service::run(setup, &mut asked, tokio::sync::mpsc::channel(1).1).await;
         });
         let program = Self {
             office,
