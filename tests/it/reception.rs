@@ -7,7 +7,7 @@ use headman::chief::journal::Journal;
 use headman::chief::service::Request;
 use headman::chief::staff::Letter as ChiefLetter;
 use headman::contract::{Kind, LeadRecord, Message, Timestamp, Uuid, delivered};
-use headman::disk::inbox::{self, Content};
+use headman::disk::inbox;
 use headman::disk::layout::InboxDir;
 use headman::fact::{Done, Fact, Fate, Mail};
 
