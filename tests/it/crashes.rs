@@ -9,146 +9,39 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use headman::chief;
 use headman::chief::journal::{Index, Journal};
-use headman::chief::lease::Lease;
-use headman::chief::state_dir::{Identity, StateDir};
+use headman::chief::lease::{Lease, Place};
 use headman::console::drafts;
-use headman::contract::role::Role;
-use headman::contract::{
-    Claim, Kind, Message, NativeId, PendingAsk, Pid, SessionId, Timestamp, Uuid, delivered,
-};
-use headman::demo::server::Created;
-use headman::disk::layout::InboxDir;
+use headman::contract::{Claim, Kind, Message, PendingAsk, Pid, SessionId, Timestamp, Uuid, delivered};
+use headman::demo::random::Random;
 use headman::disk::records::{self, RecordError};
-use headman::disk::{AgentDir, DiskError, Runtime, crash, durable, inbox};
+use headman::disk::{DiskError, crash, durable, inbox};
+use headman::lead::Coordination;
 use headman::lead::session::SessionFile;
-use headman::lead::{About, Coordination, Opening, Place};
 use rustix::io::Errno;
 
-use crate::programs::{LEAD, Program, Setting, draft_key};
-use crate::support::{self, Herdr, below, copy_tree, directory_in_memory, until};
+use crate::cli_support::until;
+use crate::demo_console::{self, Served, press};
+use crate::programs::{LEAD, Program, draft_key};
+use crate::pty::Harness;
+use crate::stage::{Post, Stage};
+use crate::support::{below, copy_tree};
 
 /// Cases that run at once: they mostly wait.
 const AT_ONCE: usize = 8;
 
-/// A Herdr that lists a Chief and, by its session file, a lead; what runs in their panes only sleeps.
-struct Stage {
-    herdr: Herdr,
-    directory: tempfile::TempDir,
-    chief: Created,
-    lead: Created,
-    identity: Identity,
-    _programs: [support::Program; 2],
-}
-
-impl Stage {
-    async fn new() -> Self {
-        let herdr = Herdr::start().await;
-        let directory = directory_in_memory();
-        let chief = herdr.server.create_workspace("ops", "/tmp", None, true);
-        let lead = herdr.server.create_workspace("api", "/tmp", None, false);
-        let programs = [support::Program::hinted(), support::Program::hinted()];
-        herdr.server.attach(&chief.pane, programs[0].pid(), true);
-        herdr.server.attach(&lead.pane, programs[1].pid(), true);
-        let identity = Identity::new(Role::Chief);
-        let stage = Self { herdr, directory, chief, lead, identity, _programs: programs };
-        let header = format!(
-            r#"{{"type":"session","version":3,"id":"{LEAD}","timestamp":"2026-11-30T08:00:00.000Z","cwd":"/"}}"#
-        );
-        std::fs::write(stage.session_file(), format!("{header}\n")).unwrap();
-        let session = stage.identity.session().as_untrusted().to_str_lossy().into_owned();
-        stage.list(&stage.chief.pane, serde_json::json!({ "agent_session_id": session })).await;
-        stage.list_lead(&stage.lead.pane, &stage.session_file()).await;
-        stage
-    }
-
-    async fn list_lead(&self, pane: &str, session_file: &Path) {
-        self.list(pane, serde_json::json!({ "agent_session_path": session_file })).await;
-    }
-
-    /// Reports a Pi on `pane` until Herdr lists it.
-    async fn list(&self, pane: &str, session: serde_json::Value) {
-        let client = self.herdr.client();
-        for (method, seq) in [("pane.report_agent_session", 1), ("pane.report_agent", 2)] {
-            let mut params = serde_json::json!({"pane_id": pane, "source": "herdr:pi", "agent": "pi",
-                "state": "idle", "seq": seq});
-            params.as_object_mut().unwrap().extend(session.as_object().unwrap().clone());
-            client.request(method, params).await.unwrap();
-        }
-        until("it is listed", async || {
-            client.agent_list().await.unwrap().0.iter().any(|agent| agent.pane_id == *pane)
-        })
-        .await;
-    }
-
-    fn session_file(&self) -> PathBuf {
-        self.directory.path().join("lead.jsonl")
-    }
-
-    fn chief_setting(&self, home: &Path) -> Setting {
-        Setting {
-            socket: self.herdr.socket.clone(),
-            agent_dir: home.join("agent"),
-            state: home.join("state"),
-            pane: self.chief.pane.clone(),
-            tab: self.chief.tab.clone(),
-            workspace: self.chief.workspace.clone(),
-            registers: false,
-            session: String::new(),
-        }
-    }
-
-    /// A home in which the next start resumes as Chief.
-    fn home(&self, name: &str) -> PathBuf {
-        let home = self.directory.path().join(name);
-        std::fs::create_dir(&home).unwrap();
-        self.state(&home).write_identity(&self.identity).unwrap();
-        home
-    }
-
-    fn state(&self, home: &Path) -> StateDir {
-        StateDir::open(&home.join("state"), self.herdr.socket.as_os_str()).unwrap()
-    }
-
-    fn agent_dir(&self, home: &Path) -> AgentDir {
-        AgentDir::resolve(Some(home.join("agent").as_os_str()), Path::new("/"))
-    }
-
-    fn runtime(&self, home: &Path) -> Runtime {
-        self.agent_dir(home).runtime(self.herdr.socket.as_os_str())
-    }
-
-    fn our_inbox(&self, home: &Path) -> InboxDir {
-        self.runtime(home).inbox(&self.identity.session())
-    }
-
-    fn journal(&self, home: &Path) -> Journal {
-        Journal::open(&self.state(home).journal()).unwrap()
-    }
-
-    /// A lead in this process with that ask, which tells the Chief something, until it is ended.
-    fn lead(&self, home: &Path, ask: Option<PendingAsk>) -> LeadThread {
-        let opening = Opening {
-            agent_dir: self.agent_dir(home),
-            socket: self.herdr.socket.clone().into(),
-            place: Place {
-                pane: native(&self.lead.pane),
-                tab: native(&self.lead.tab),
-                workspace: native(&self.lead.workspace),
-            },
-            about: About::default(),
-        };
-        LeadThread::start(opening, home.join("lead.jsonl"), self.session_file(), ask)
-    }
+/// The post of the lead of all cases, and its session file.
+fn post(stage: &Stage) -> Post {
+    let post = stage.post(LEAD);
+    let header = format!(
+        r#"{{"type":"session","version":3,"id":"{LEAD}","timestamp":"2026-11-30T08:00:00.000Z","cwd":"/"}}"#
+    );
+    std::fs::write(&post.session_file, format!("{header}\n")).unwrap();
+    post
 }
 
 fn session(id: &str) -> SessionId {
     SessionId::new(id).unwrap()
-}
-
-fn native(id: &str) -> NativeId {
-    NativeId::new(id).unwrap()
 }
 
 const QUESTION: &str = "Ship it?";
@@ -198,9 +91,11 @@ struct LeadThread {
 }
 
 impl LeadThread {
-    fn start(opening: Opening, own: PathBuf, shown: PathBuf, pending_ask: Option<PendingAsk>) -> Self {
+    /// A lead with that ask, which tells the Chief something.
+    fn start(stage: &Stage, home: &Path, post: &Post, pending_ask: Option<PendingAsk>) -> Self {
+        let (opening, own) = (stage.opening(home, post), home.join("lead.jsonl"));
         let (ends, taken) = (Arc::new(AtomicBool::new(false)), Arc::default());
-        let log = Log { file: shown, taken: Arc::clone(&taken) };
+        let log = Log { file: post.session_file.clone(), taken: Arc::clone(&taken) };
         let ending = Arc::clone(&ends);
         let thread = std::thread::spawn(move || {
             let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -256,7 +151,7 @@ fn received(index: &Index, text: &str) -> usize {
 }
 
 /// Runs `case` for each name, several at once.
-fn for_each(names: &[&'static str], case: impl Fn(&str) + Sync) {
+fn for_each(names: &[&str], case: impl Fn(&str) + Sync) {
     let next = AtomicUsize::new(0);
     let failed = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
@@ -265,7 +160,7 @@ fn for_each(names: &[&'static str], case: impl Fn(&str) + Sync) {
                 while let Some(name) = names.get(next.fetch_add(1, Ordering::SeqCst)) {
                     let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| case(name)));
                     if caught.is_err() {
-                        failed.lock().unwrap().push(*name);
+                        failed.lock().unwrap().push((*name).to_owned());
                     }
                 }
             });
@@ -283,11 +178,11 @@ struct Template {
 }
 
 impl Template {
-    fn new(stage: &Stage) -> Self {
+    fn new(stage: &Stage, post: &Post) -> Self {
         let home = stage.home("template");
         let runtime = stage.runtime(&home);
-        let lead = stage.lead(&home, None);
-        let setting = stage.chief_setting(&home);
+        let lead = LeadThread::start(stage, &home, post, None);
+        let setting = stage.chief_setting(&home, false);
         let mut chief = Program::chief(&setting, Some("send:published"));
         chief.hear("chief").unwrap();
         // Who withdraws takes nothing any more, and a record has to be there for what is sent.
@@ -379,27 +274,98 @@ const SCRIPT: [&str; 9] = [
     "become",
 ];
 
-/// Every point that a Chief reaches: killed there, and started again.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_chief_killed_at_any_point_loses_and_doubles_nothing() {
+/// When a Chief is killed.
+enum Kill {
+    /// Where it reaches that point.
+    At(String),
+    /// That long after it was started.
+    After(Duration),
+}
+
+/// Runs `cases` over a Herdr and what a killed Chief left.
+async fn chiefs(cases: impl FnOnce(&(dyn Fn(&str, Kill) -> bool + Sync))) {
     let stage = Stage::new().await;
-    let points: Vec<&str> =
-        crash::POINTS.iter().filter(|point| !point.starts_with("lead:")).copied().collect();
+    let post = post(&stage);
+    stage.list_lead(&post).await;
     tokio::task::block_in_place(|| {
-        let template = Template::new(&stage);
-        for_each(&points, |point| kill_chief(&stage, &template, point));
+        let template = Template::new(&stage, &post);
+        cases(&|name, kill| kill_chief(&stage, &template, &post, name, kill));
     });
 }
 
-fn kill_chief(stage: &Stage, template: &Template, point: &str) {
-    let home = stage.directory.path().join(point.replace(':', "-"));
+/// Every point that a Chief reaches.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_chief_killed_at_any_point_loses_and_doubles_nothing() {
+    chiefs(|kill| {
+        for_each(&points_of_a_chief(), |point| {
+            assert!(kill(point, Kill::At(point.to_owned())), "never reached");
+        });
+    })
+    .await;
+}
+
+/// The same for each time that a point is reached.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "takes minutes"]
+async fn a_chief_killed_at_any_point_for_the_nth_time_loses_and_doubles_nothing() {
+    let killed = AtomicUsize::new(0);
+    chiefs(|kill| {
+        for_each(&points_of_a_chief(), |point| {
+            let again = |nth: &usize| kill(&format!("{point}-{nth}"), Kill::At(format!("{point}:{nth}")));
+            killed.fetch_add((2..20).take_while(again).count(), Ordering::SeqCst);
+        });
+    })
+    .await;
+    println!("{killed:?} killed");
+}
+
+/// The same a thousand times at no point in particular.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "takes minutes"]
+async fn a_chief_killed_at_any_moment_loses_and_doubles_nothing() {
+    let names: Vec<String> = (0..1_000).map(|nth| nth.to_string()).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let killed = AtomicUsize::new(0);
+    chiefs(|kill| {
+        for_each(&names, |name| {
+            let micros = Random::new(3, name.parse().unwrap()).between(5_000, 600_000);
+            killed.fetch_add(kill(name, Kill::After(Duration::from_micros(micros))).into(), Ordering::SeqCst);
+        });
+    })
+    .await;
+    println!("{killed:?} killed");
+}
+
+fn points_of_a_chief() -> Vec<&'static str> {
+    crash::POINTS.iter().filter(|point| !point.starts_with("lead:")).copied().collect()
+}
+
+/// One case; whether the Chief was killed before it came to its end.
+fn kill_chief(stage: &Stage, template: &Template, post: &Post, name: &str, kill: Kill) -> bool {
+    let home = stage.directory.path().join(name.replace(':', "-"));
     copy_tree(&template.home, &home);
-    let setting = stage.chief_setting(&home);
-    let lead = stage.lead(&home, Some(ask()));
-    let mut killed = Program::chief(&setting, Some(point));
+    let setting = stage.chief_setting(&home, false);
+    let lead = LeadThread::start(stage, &home, post, Some(ask()));
+    let (point, after) = match kill {
+        Kill::At(point) => (Some(point), None),
+        Kill::After(after) => (None, Some(after)),
+    };
+    let mut killed = Program::chief(&setting, point.as_deref());
     // What it got to tell that it did.
-    let done: Vec<&str> = SCRIPT.into_iter().take_while(|line| killed.does(line).is_some()).collect();
-    assert_eq!(killed.ends().signal(), Some(9), "never reached");
+    let done: Vec<&str> = std::thread::scope(|scope| {
+        let pid = rustix::process::Pid::from_raw(i32::try_from(killed.pid()).unwrap()).unwrap();
+        // Nobody waits for the process meanwhile, so that no other has its id.
+        scope.spawn(move || {
+            if let Some(after) = after {
+                std::thread::sleep(after);
+                rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+            }
+        });
+        SCRIPT.into_iter().take_while(|line| killed.does(line).is_some()).collect()
+    });
+    let status = killed.ends();
+    let was_killed = status.signal() == Some(9);
+    assert!(was_killed || status.success(), "{status:?}");
 
     let mut next = Program::chief(&setting, None);
     for line in ["become", "mail 5", "settled"] {
@@ -433,6 +399,7 @@ fn kill_chief(stage: &Stage, template: &Template, point: &str) {
     }
     assert!(!done.contains(&"undraft hello") || !has_draft);
     nothing_is_left(stage, template, &home);
+    was_killed
 }
 
 /// Whatever is hidden, marked or locked is of others.
@@ -470,35 +437,21 @@ async fn a_lead_killed_at_any_point_loses_and_doubles_nothing() {
     // The lock of a dead process on a message: nothing that this lead takes has one.
     let points = crash::POINTS.iter().filter(is_a_leads).filter(|point| !point.contains(":stale_"));
     let points: Vec<&str> = points.copied().collect();
-    let mut panes = Vec::new();
-    for point in &points {
-        let pane = stage.herdr.server.create_workspace(point, "/tmp", None, false);
-        let program = support::Program::hinted();
-        stage.herdr.server.attach(&pane.pane, program.pid(), true);
-        panes.push((pane, program));
-    }
+    let posts: Vec<Post> = points.iter().map(|_| stage.post(&Uuid::random().to_string())).collect();
     tokio::task::block_in_place(|| {
         for_each(&points, |point| {
             let at = points.iter().position(|it| *it == point).unwrap();
-            kill_lead(&stage, &panes[at].0, point);
+            kill_lead(&stage, &posts[at], point);
         });
     });
 }
 
-fn kill_lead(stage: &Stage, pane: &Created, point: &str) {
+fn kill_lead(stage: &Stage, post: &Post, point: &str) {
     let home = stage.home(&point.replace(':', "-"));
-    let runtime = stage.runtime(&home);
-    let setting = Setting {
-        state: home.join("lead.jsonl"),
-        pane: pane.pane.clone(),
-        tab: pane.tab.clone(),
-        workspace: pane.workspace.clone(),
-        session: Uuid::random().to_string(),
-        ..stage.chief_setting(&home)
-    };
-    let lead = session(&setting.session);
+    let (runtime, setting) = (stage.runtime(&home), stage.lead_setting(&home, post));
+    let lead = &post.session;
     // While it asks, a Chief stands that does nothing, and so does not come first with the ask.
-    let place = chief::lease::Place {
+    let place = Place {
         pane: stage.chief.pane.as_str().into(),
         tab: stage.chief.tab.as_str().into(),
         workspace: stage.chief.workspace.as_str().into(),
@@ -510,7 +463,7 @@ fn kill_lead(stage: &Stage, pane: &Created, point: &str) {
     // By its file, which the lead begins.
     killed.hear("instance").unwrap();
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    tokio.block_on(stage.list_lead(&setting.pane, &setting.state));
+    tokio.block_on(stage.list_lead(post));
     let asked = killed.does(&format!("ask {QUESTION}")).is_some();
     idle.release().unwrap();
     let mut restart = || {
@@ -522,17 +475,17 @@ fn kill_lead(stage: &Stage, pane: &Created, point: &str) {
     let mut again = None;
     if !asked {
         again = Some(restart());
-        assert!(records::read_lead(&runtime, &lead).unwrap().pending_ask.is_some(), "what it asked is kept");
+        assert!(records::read_lead(&runtime, lead).unwrap().pending_ask.is_some(), "what it asked is kept");
     }
-    let mut chief = Program::chief(&stage.chief_setting(&home), None);
+    let mut chief = Program::chief(&stage.chief_setting(&home, false), None);
     chief.does("message hello").unwrap();
     chief.does("reply yes").unwrap();
-    let again = again.unwrap_or_else(restart);
+    let mut again = again.unwrap_or_else(restart);
     chief.does("settled").unwrap();
     chief.quit();
-    let inbox = runtime.inbox(&lead);
-    crate::cli_support::until("the inbox is empty", || inbox::list(&inbox).unwrap().is_empty());
-    assert_eq!(records::read_lead(&runtime, &lead).unwrap().pending_ask, None);
+    let inbox = runtime.inbox(lead);
+    until("the inbox is empty", || inbox::list(&inbox).unwrap().is_empty());
+    assert_eq!(records::read_lead(&runtime, lead).unwrap().pending_ask, None);
     let session_file = || std::fs::read_to_string(&setting.state).unwrap();
     again.quit();
     for text in ["hello", "yes"] {
@@ -550,4 +503,110 @@ fn kill_lead(stage: &Stage, pane: &Created, point: &str) {
     let left = below(inbox.path());
     let was_never_held = |path: &PathBuf| path.to_str().unwrap().contains(".json.lock.");
     assert!(left.iter().all(was_never_held), "{left:?}");
+}
+
+/// The real console in a real terminal over the demo's leads, killed at a point.
+struct Console {
+    home: tempfile::TempDir,
+    served: Served,
+}
+
+impl Console {
+    fn new() -> Self {
+        let home = demo_console::home();
+        let served = Served::start(home.path(), &["--speed", "0"]);
+        Self { home, served }
+    }
+
+    fn start(&self, crash_at: Option<&str>) -> Harness {
+        let mut environment = self.served.environment.clone();
+        environment.extend(crash_at.map(|at| (crash::VARIABLE.to_owned(), at.to_owned())));
+        Harness::start_in(demo_console::headman(self.home.path(), &[], &environment), 120, 40)
+    }
+
+    fn variable(&self, name: &str) -> PathBuf {
+        let all = self.served.environment.iter();
+        all.filter(|(it, _)| it == name).map(|(_, value)| PathBuf::from(value)).next().unwrap()
+    }
+
+    fn state(&self) -> PathBuf {
+        let entries = std::fs::read_dir(self.variable("HEADMAN_STATE_DIR")).unwrap();
+        let mut directories = entries.map(|entry| entry.unwrap().path()).filter(|path| path.is_dir());
+        directories.next().unwrap()
+    }
+
+    fn journal(&self) -> Journal {
+        Journal::open(&self.state().join("journal")).unwrap()
+    }
+
+    /// The session of the console.
+    fn session(&self) -> SessionId {
+        let identity = std::fs::read(self.state().join("identity.json")).unwrap();
+        let identity: serde_json::Value = serde_json::from_slice(&identity).unwrap();
+        session(identity["session"].as_str().unwrap())
+    }
+
+    /// How often a message says `text` in the sessions of all leads.
+    fn handed_over(&self, text: &str) -> usize {
+        let sessions = self.variable("PI_CODING_AGENT_DIR").join("sessions");
+        let files =
+            below(&sessions).into_iter().map(|path| sessions.join(path)).filter(|path| path.is_file());
+        let count = |file: PathBuf| {
+            let file = std::fs::read_to_string(file).unwrap();
+            let messages = file.lines().filter(|line| line.contains(r#""custom_message""#));
+            messages.filter(|line| line.contains(text)).count()
+        };
+        files.map(count).sum()
+    }
+}
+
+#[test]
+fn a_console_killed_between_journal_and_removal_has_an_ask_once() {
+    let console = Console::new();
+    let mut killed = console.start(Some("reception:journalled"));
+    assert_eq!(killed.wait_for_exit().signal(), Some("Killed"));
+    let asks = |index: &Index| -> Vec<(SessionId, Uuid)> {
+        let asks = index.received().filter_map(|it| Some((it.letter.lead.clone()?, it.letter.ask?)));
+        asks.collect()
+    };
+    assert!(!asks(console.journal().index()).is_empty());
+    let mut again = console.start(None);
+    again.wait_for("to be Chief", |it| it.shows("chief since") && it.shows("NEEDS YOU"));
+    let runtimes = console.variable("PI_CODING_AGENT_DIR").join("pi-herdsman/runtime/supervision");
+    let inbox = format!("inbox/{}/", console.session().hash());
+    let is_ours = |path: &PathBuf| path.to_str().unwrap().contains(&inbox);
+    until("our inbox is empty", || !below(&runtimes).iter().any(is_ours));
+    press(&mut again, "i", "the inbox", |it| it.shows("Inbox"));
+    let listed = asks(console.journal().index());
+    let distinct: BTreeSet<_> = listed.iter().collect();
+    assert_eq!(distinct.len(), listed.len(), "{listed:?}");
+}
+
+#[test]
+fn a_reply_whose_console_is_killed_while_it_is_sent_arrives_once() {
+    std::thread::scope(|scope| {
+        for point in ["send:journalled", "send:published"] {
+            scope.spawn(move || {
+                let console = Console::new();
+                let mut killed = console.start(Some(point));
+                killed.wait_for("an ask", |it| it.shows("NEEDS YOU") && it.shows("chief since"));
+                press(&mut killed, "n", "the ask", |it| it.shows("asks,"));
+                press(&mut killed, "r", "the composer", |it| it.shows("8192 bytes"));
+                press(&mut killed, "Whatever happens.", "the text", |it| it.shows("happens."));
+                std::thread::sleep(Duration::from_millis(50));
+                killed.type_text("\r");
+                assert_eq!(killed.wait_for_exit().signal(), Some("Killed"));
+
+                let mut again = console.start(None);
+                again.wait_for("to be Chief", |it| it.shows("chief since"));
+                until("the lead has it", || console.handed_over("Whatever happens.") == 1);
+                // What was sent is no draft any more.
+                let drafts = console.state().join("drafts");
+                until("the draft is gone", || below(&drafts).is_empty());
+                let open = || console.journal().index().sent().any(|entry| entry.is_open());
+                until("what became of it is known", || !open());
+                assert_eq!(console.handed_over("Whatever happens."), 1, "{point}");
+            });
+        }
+    });
 }

@@ -12,7 +12,7 @@ use crate::pty::Harness;
 const HEADMAN: &str = env!("CARGO_BIN_EXE_headman");
 
 /// A home of nobody's, for programs that must not see the user's own.
-fn home() -> tempfile::TempDir {
+pub(crate) fn home() -> tempfile::TempDir {
     tempfile::Builder::new().prefix("hm").tempdir().unwrap()
 }
 
@@ -26,7 +26,7 @@ fn environment(home: &Path) -> Vec<(&'static str, String)> {
     ]
 }
 
-fn headman(home: &Path, arguments: &[&str], more: &[(String, String)]) -> CommandBuilder {
+pub(crate) fn headman(home: &Path, arguments: &[&str], more: &[(String, String)]) -> CommandBuilder {
     let mut command = CommandBuilder::new(HEADMAN);
     command.args(arguments);
     command.env_clear();
@@ -46,7 +46,7 @@ fn lines(terminal: &Harness) -> Vec<String> {
 
 /// A person types and looks. Keys that come faster than from a hand are no commands, so this takes
 /// a hand's time.
-fn press(terminal: &mut Harness, key: &str, what: &str, seen: impl Fn(&Harness) -> bool) {
+pub(crate) fn press(terminal: &mut Harness, key: &str, what: &str, seen: impl Fn(&Harness) -> bool) {
     std::thread::sleep(std::time::Duration::from_millis(50));
     terminal.type_text(key);
     terminal.wait_for(what, seen);
@@ -94,13 +94,13 @@ fn a_person_answers_an_ask_and_the_lead_goes_back_to_work() {
 }
 
 /// A herd that serves, and the environment it prints.
-struct Served {
+pub(crate) struct Served {
     child: Child,
-    environment: Vec<(String, String)>,
+    pub(crate) environment: Vec<(String, String)>,
 }
 
 impl Served {
-    fn start(home: &Path, arguments: &[&str]) -> Self {
+    pub(crate) fn start(home: &Path, arguments: &[&str]) -> Self {
         let mut child = Command::new(HEADMAN)
             .args(["demo", "--serve"])
             .args(arguments)

@@ -3,6 +3,7 @@
 // Helpers of tests are tests, which the lints' own exceptions for tests don't see.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
+mod ask_life;
 mod attachments;
 mod catalog;
 mod chief_service;
@@ -41,8 +42,11 @@ mod pi_header;
 mod programs;
 mod pty;
 mod reception;
+mod restarts;
 mod screens;
+mod soak;
 mod sources;
+mod stage;
 mod state_block;
 mod support;
 mod surroundings;

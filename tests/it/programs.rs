@@ -144,7 +144,7 @@ impl Program {
     }
 
     /// Ends it in the middle of whatever it does.
-    pub(crate) fn kill(mut self) {
+    pub(crate) fn kill(&mut self) {
         // It may be dead already.
         let _ = self.child.kill();
         assert_eq!(self.child.wait().unwrap().signal(), Some(9));
@@ -157,7 +157,7 @@ impl Program {
     }
 
     /// The same, if it is to end well.
-    pub(crate) fn quit(mut self) {
+    pub(crate) fn quit(&mut self) {
         let status = self.ends();
         assert!(status.success(), "{status:?}");
     }
