@@ -139,6 +139,13 @@ pub enum Standing {
         /// Why we can't even become Chief, where that is known; safe to print.
         refused: Option<String>,
     },
+    /// We watch, and can't become Chief: our state directory is of a later release.
+    Barred {
+        /// Why; safe to print.
+        why: String,
+        /// Who is Chief.
+        chief: OtherChief,
+    },
     /// We hold the lease.
     Chief {
         /// The lease.

@@ -10,3 +10,4 @@ pub mod requeue;
 pub mod service;
 pub mod staff;
 pub mod state_dir;
+pub mod upkeep;

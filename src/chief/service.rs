@@ -3,6 +3,8 @@
 //! File work is done on the disk thread, Herdr is asked from here. Sends to one lead are done in
 //! the order they were asked for; different leads don't wait for each other.
 
+mod mail;
+
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,15 +14,14 @@ use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
 use super::claim::{NotChief, claim, other_chief, release};
-use super::journal::{Event, Journal};
 use super::lease::{Lease, LeaseError, Place};
 use super::staff::{Letter, Office, Refusal, Reply};
 use super::state_dir::{Identity, StateDir, StateError};
 use crate::contract::role::Role;
 use crate::contract::{Message, SessionId, Untrusted};
+use crate::disk::DiskThread;
 use crate::disk::lock::LockError;
 use crate::disk::thread::DiskThreadGone;
-use crate::disk::{DiskError, DiskThread};
 use crate::fact::{Done, Fact, FactSender, Mail, OtherChief, Outcome, Sent, Standing};
 use crate::herdr::{Client, Registrar, Snapshot};
 
@@ -34,8 +35,6 @@ const LOOK_AT_SENT: Duration = Duration::from_millis(150);
 const FINISH: Duration = Duration::from_secs(1);
 /// How long a lead may take to hand over what it accepted under a lease that ended.
 const HAND_OVER: Duration = Duration::from_millis(1200);
-/// Received messages that the screens are given.
-const NEWEST: usize = 500;
 
 /// What the service is asked to do.
 #[derive(Debug)]
@@ -89,6 +88,9 @@ pub struct Setup {
     pub disk: DiskThread,
     /// Our own state.
     pub state: StateDir,
+    /// Months of the journal that are older than so many days go as we become Chief; none goes
+    /// without.
+    pub keep_days: Option<u32>,
     /// Herdr.
     pub herdr: Client,
     /// Where we run, as leads see it.
@@ -188,22 +190,17 @@ struct Service {
     looking: bool,
     /// What may not be delivered yet of earlier leases, and when to see to it.
     carry_over: Option<(Instant, Vec<Message>)>,
-    /// What was told of our mail last.
-    mail: Option<Arc<Mail>>,
+    /// What the journal said of our mail last, and what was told of it.
+    mail: Option<(Arc<Mail>, Arc<Mail>)>,
 }
 
 impl Service {
     async fn start(&mut self) {
-        let state = self.setup.state.clone();
-        let opened = self.on_disk(move |office| {
-            let journal = Journal::open(&state.journal())?;
-            *office.journal() = Some(journal);
-            Ok::<(), DiskError>(())
-        });
-        match opened.await {
-            Ok(Ok(())) => self.tell_mail(Vec::new(), None).await,
-            Ok(Err(error)) => self.tell_mail(Vec::new(), Some(error.to_string())).await,
-            Err(error) => self.tell_mail(Vec::new(), Some(error.to_string())).await,
+        self.follow_journal().await;
+        if let Some(barred) = self.setup.state.barred() {
+            let why = barred.to_string();
+            let chief = self.other_chief().await;
+            return self.stand(Standing::Barred { why, chief });
         }
         let state = self.setup.state.clone();
         let identity = self.on_disk(move |_| state.identity()).await;
@@ -240,8 +237,9 @@ impl Service {
     async fn serve(&mut self, request: Request) {
         match request {
             Request::BecomeChief { ticket } => {
-                let result = match self.standing {
+                let result = match &self.standing {
                     Standing::Chief { .. } => Ok(Done::BecameChief),
+                    Standing::Barred { why, .. } => Err(why.clone()),
                     _ => self
                         .become_chief()
                         .await
@@ -256,28 +254,7 @@ impl Service {
             }
             Request::Reply { ticket, reply } => self.queue(ticket, Outgoing::Reply(reply)),
             Request::Message { ticket, letter } => self.queue(ticket, Outgoing::Message(letter)),
-            Request::Read(seq) => {
-                let read = self.on_disk(move |office| {
-                    let now = office.now().wall;
-                    let mut journal = office.journal();
-                    let Some(journal) = journal.as_mut() else { return Ok(None) };
-                    let text = journal.text(seq)?;
-                    // Only the holder of the lease writes.
-                    if office.lease().is_some() {
-                        journal.append(&[Event::Read(&[seq])], now)?;
-                    }
-                    Ok::<_, DiskError>(text)
-                });
-                match read.await {
-                    Ok(Ok(Some(text))) => self.setup.facts.put(Fact::LetterText(seq, text)),
-                    Ok(Ok(None)) | Err(_) => {}
-                    Ok(Err(error)) => tracing::warn!(%error, "reading what was received"),
-                }
-                let (kept, stopped) = (self.mail.as_ref())
-                    .map(|mail| (mail.kept.clone(), mail.stopped.clone()))
-                    .unwrap_or_default();
-                self.tell_mail(kept, stopped).await;
-            }
+            Request::Read(seq) => self.read(seq).await,
             Request::Focus { ticket, pane } => {
                 let (herdr, facts) = (self.setup.herdr.clone(), self.setup.facts.clone());
                 tokio::spawn(async move {
@@ -328,18 +305,19 @@ impl Service {
         let state = self.setup.state.clone();
         let sidecar = state.sidecar();
         let place = self.setup.place.clone();
+        let keep_days = self.setup.keep_days;
         let claimed = self.on_disk(move |office| {
-            *office.journal() = Some(Journal::open(&state.journal())?);
+            office.read_journal(&state.journal())?;
             // Before the new descriptor: leads delete what stands under the old one once it is there.
             let queued = office.queued();
             let standing = claim(office, &state, sidecar, &place)?;
             // Another console of ours may have written until the lease was ours.
-            match Journal::open(&state.journal()) {
-                Ok(journal) => *office.journal() = Some(journal),
-                Err(error) => {
-                    release(office)?;
-                    return Err(NotChief::Journal(error));
-                }
+            if let Err(error) = office.read_journal(&state.journal()) {
+                release(office).map_err(StateError::from)?;
+                return Err(NotChief::Journal(error));
+            }
+            if let Some(days) = keep_days {
+                office.prune_older(days);
             }
             Ok((standing, office.undelivered(queued)))
         });
@@ -403,8 +381,16 @@ impl Service {
 
     /// Checks the lease we hold, or who else does.
     async fn look(&mut self) {
+        if self.standing.lease().is_none() {
+            self.follow_journal().await;
+        }
         match &self.standing {
             Standing::Starting => {}
+            Standing::Barred { why, .. } => {
+                let why = why.clone();
+                let chief = self.other_chief().await;
+                self.stand(Standing::Barred { why, chief });
+            }
             Standing::Chief { .. } => self.check_lease().await,
             Standing::Observer { refused, .. } => {
                 let refused = refused.clone();
@@ -532,17 +518,6 @@ impl Service {
         }
     }
 
-    /// Tells what was received, if it is another than was told last.
-    async fn tell_mail(&mut self, kept: Vec<String>, stopped: Option<String>) {
-        let mail = self.on_disk(|office| office.journal().as_ref().map(|it| it.index().mail(NEWEST)));
-        let mail = mail.await.ok().flatten().unwrap_or_default();
-        let mail = Arc::new(Mail { kept, stopped, ..mail });
-        if self.mail.as_ref() != Some(&mail) {
-            self.mail = Some(Arc::clone(&mail));
-            self.setup.facts.put(Fact::Mail(mail));
-        }
-    }
-
     /// Sends again what an earlier lease left undelivered, once it is sure that no lead is still
     /// handing it over. Without Herdr it waits.
     async fn carry_over(&mut self) {
@@ -588,6 +563,7 @@ fn name_of(standing: &Standing) -> &'static str {
     match standing {
         Standing::Starting => "starting",
         Standing::Observer { .. } => "observer",
+        Standing::Barred { .. } => "barred",
         Standing::Chief { .. } => "chief",
         Standing::Suspended(_) => "suspended",
         Standing::Lost { .. } => "lost",

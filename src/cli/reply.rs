@@ -303,6 +303,8 @@ async fn send(
             office,
             disk,
             state,
+            // What is old goes with the next console.
+            keep_days: None,
             herdr,
             place: Place::none(),
             registrar: None,

@@ -48,6 +48,8 @@ pub struct Options {
     pub agent_dir: AgentDir,
     /// Where our own state is.
     pub state_dir: PathBuf,
+    /// Months of the journal that are older than so many days go as we become Chief.
+    pub keep_days: Option<u32>,
     /// Our pane in Herdr; else why leads can't see us there, safe to print.
     pub pane: Result<PaneContext, String>,
     /// Keys in place of the default ones.
@@ -112,8 +114,8 @@ async fn console(options: Options, keymap: Keymap) -> Result<Ended, RunError> {
     let mut events = Events::start()?;
 
     let started = Instant::now();
-    let state = StateDir::open(&options.state_dir, &options.socket.path)?;
-    let session = state.identity()?.session();
+    let (state, identity) = StateDir::open_for_console(&options.state_dir, &options.socket.path)?;
+    let session = identity.session();
     let runtime = options.agent_dir.runtime(&options.socket.path);
     let office = Arc::new(Office::new(options.agent_dir, runtime, session.clone(), started));
     let disk = DiskThread::spawn()?;
@@ -185,6 +187,7 @@ async fn console(options: Options, keymap: Keymap) -> Result<Ended, RunError> {
             office: Arc::clone(&office),
             disk: disk.clone(),
             state: state.clone(),
+            keep_days: options.keep_days,
             herdr: client,
             place,
             registrar,
@@ -600,6 +603,13 @@ impl Console {
         let shown = durable::shown(&path).to_string();
         let bytes = text.to_str_lossy().into_owned().into_bytes();
         let offered = screen.copy(&bytes).is_ok();
+        if self.state.barred().is_some() {
+            let (said, role) = match offered {
+                true => ("Copied", Role::Good),
+                false => ("Not copied: the terminal takes no text", Role::Warning),
+            };
+            return self.app.say(format_args!("{said}."), role, self.now());
+        }
         let written = self.disk.run(move || durable::publish(&path, &bytes));
         let troubles = self.troubles.clone();
         tokio::spawn(async move {

@@ -63,6 +63,7 @@ pub fn findings(app: &App, now: Now) -> Vec<(Gravity, String)> {
         Standing::Chief { lease, .. } => (Gravity::Good, format!("You are Chief, under lease {lease}.")),
         Standing::Starting => (Gravity::Note, "Starting.".to_owned()),
         Standing::Observer { refused: Some(why), .. } => (Gravity::Warning, format!("Not Chief: {why}.")),
+        Standing::Barred { why, .. } => (Gravity::Warning, format!("Only watching: {why}.")),
         Standing::Observer { chief, .. } => (Gravity::Note, format!("Watching; {}.", chief_sentence(chief))),
         Standing::Suspended(chief) => (Gravity::Warning, format!("Suspended; {}.", chief_sentence(chief))),
         Standing::Lost { reason, .. } => (Gravity::Warning, format!("The Chief lease was lost: {reason}.")),

@@ -115,9 +115,7 @@ fn nothing(model: &Model, area: Rect, pen: &mut Pen<'_>) {
     let inside = pen.pane(area, &text::line("Inbox"), true);
     let (word, role) = match &model.mail().stopped {
         Some(why) => (format!("Nothing is received: {why}."), Role::Alarm),
-        None => {
-            ("Nothing came yet. What leads send to the Chief is kept here for ever.".to_owned(), Role::Text)
-        }
+        None => ("Nothing came yet. What leads send to the Chief is kept here.".to_owned(), Role::Text),
     };
     let room = usize::from(inside.width.saturating_sub(4));
     for (y, line) in (inside.y + 1..inside.bottom()).zip(text::line(&word).wrap(room)) {
