@@ -5,6 +5,7 @@ pub mod console;
 pub mod demo;
 pub mod doctor;
 pub mod failure;
+pub mod inbox;
 pub mod input;
 pub mod list;
 pub mod man;
@@ -91,6 +92,8 @@ enum Verb {
     },
     /// List the leads' peers, and what is queued between them
     Peers,
+    /// Print what leads sent, read and unread
+    Inbox(inbox::Arguments),
     /// Print the leads as one block of text for a program
     State,
     /// Answer a lead's ask when no Chief is running
@@ -235,6 +238,7 @@ impl CommandLine {
             }
             Some(Verb::List) => list::run(&globals.places()?, &mut out),
             Some(Verb::Peers) => peers::run(&globals.places()?, &mut out),
+            Some(Verb::Inbox(arguments)) => inbox::run(&globals.places()?, arguments, &mut out),
             Some(Verb::State) => state::run(&globals.places()?, &mut out),
             Some(Verb::Roster { evidence }) => captured(evidence, &mut out),
             Some(Verb::Reply(arguments)) => reply::run(&globals.places()?, arguments, &mut out),

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 mod attachments;
+mod barred;
 mod catalog;
 mod chief_service;
 mod cli;
@@ -24,6 +25,7 @@ mod herd_vectors;
 mod herdr_client;
 mod herdr_register;
 mod herdr_wire;
+mod inbox;
 mod lead_side;
 mod managed;
 mod managed_herd;
