@@ -1,8 +1,9 @@
 //! The journal: everything received and sent, for ever, after `docs/state.md`.
 //!
 //! One line an event, appended and fsynced, in a segment a month: read in the order of the months,
-//! the lines stand in the order they were written in. One writer, the holder of the lease; anybody of ours may read, also while it writes. What is kept in memory is an index; texts
-//! are read on demand.
+//! the lines stand in the order they were written in. One writer, the holder of the lease; anybody
+//! of ours may read, also while it writes. What is kept in memory is an index; texts are read on
+//! demand.
 
 mod index;
 mod line;
@@ -21,8 +22,10 @@ pub use segments::{JournalError, Month, NoMonth, Tally};
 use index::{Folded, Place};
 use segments::{Change, Segment, Writer, failed};
 
+use rustix::io::Errno;
+
 use crate::contract::{Message, Timestamp, Untrusted};
-use crate::disk::DiskError;
+use crate::disk::{DiskError, Unreadable};
 use crate::fact::{Letter, Mail};
 
 /// Received messages that the screens are given.
@@ -94,9 +97,14 @@ impl Journal {
         Ok(true)
     }
 
-    /// Reads the segment of `month`, which is later than all those known.
+    /// Reads the segment of `month`, which is later than all those known. One that went since it was
+    /// listed is none: somebody prunes.
     fn add(&mut self, month: Month) -> Result<(), JournalError> {
-        self.segments.push(Segment::open(&self.directory, month)?);
+        match Segment::open(&self.directory, month) {
+            Ok(segment) => self.segments.push(segment),
+            Err(JournalError::NotOurs { reason: Unreadable::Missing, .. }) => return Ok(()),
+            Err(error) => return Err(error),
+        }
         Ok(self.read_on(self.segments.len() - 1)?)
     }
 
@@ -166,7 +174,10 @@ impl Journal {
         if self.newest() != Some(month) {
             self.add(month).map_err(JournalError::while_appending)?;
         }
-        let last = self.segments.len() - 1;
+        let Some(last) = self.segments.iter().position(|segment| segment.month == month) else {
+            let path = self.directory.join(month.segment());
+            return Err(DiskError { operation: "append to", path, reason: Errno::NOENT });
+        };
         // Whole lines after what was read were written by somebody before us.
         self.read_on(last)?;
         self.segments[last].tally.damaged += usize::from(torn);

@@ -210,8 +210,12 @@ fn plain(received: &Received, text: &Result<Untrusted, DiskError>) -> String {
         None => "nobody known".to_owned(),
     };
     let id = received.id.to_string();
-    let mut out =
-        format!("{}  {state:<7}  {:<7}  from {from}  {}", local(received.at), kind(received), &id[..ID_SHOWN]);
+    let mut out = format!(
+        "{}  {state:<7}  {:<7}  from {from}  {}",
+        local(received.at),
+        kind(received),
+        &id[..ID_SHOWN]
+    );
     if let Some(why) = &received.refused {
         let _ = write!(out, "\n    Not accepted: {why}.");
     }

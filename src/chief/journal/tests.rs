@@ -334,6 +334,28 @@ fn whole_months_go_but_never_this_one_and_numbers_go_on() {
 }
 
 #[test]
+fn a_segment_that_goes_as_it_is_read_is_none() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_, up, _) = of_months(dir.path(), &[NOV]);
+    let path = dir.path().join("2020-01.jsonl");
+    let bytes = up[0].to_bytes().unwrap();
+    let line = line::written(&received(&up[0], &bytes), 1, at(1));
+    std::thread::scope(|scope| {
+        let pruning = scope.spawn(|| {
+            for _ in 0..2000 {
+                std::fs::write(&path, &line).unwrap();
+                std::fs::remove_file(&path).unwrap();
+            }
+        });
+        let mut follower = Journal::open(dir.path()).unwrap();
+        while !pruning.is_finished() {
+            follower.follow().unwrap();
+            Journal::open(dir.path()).unwrap();
+        }
+    });
+}
+
+#[test]
 fn what_is_still_needed_stays_with_all_that_came_after_it() {
     let dir = tempfile::tempdir().unwrap();
     let months = [NOV, NOV + MONTH, NOV + 2 * MONTH, NOV + 3 * MONTH];
