@@ -6,6 +6,7 @@ mod counter;
 pub mod demo;
 pub mod doctor;
 pub mod failure;
+pub mod inbox;
 pub mod input;
 pub mod lead;
 mod letter;
@@ -98,6 +99,8 @@ enum Verb {
     },
     /// List the leads' peers, and what is queued between them
     Peers,
+    /// Print what leads sent, read and unread
+    Inbox(inbox::Arguments),
     /// Print the leads as one block of text for a program
     State,
     /// Be Chief without a screen, for the other verbs
@@ -255,12 +258,14 @@ impl CommandLine {
             }
             Some(Verb::List) => list::run(&globals.places()?, &mut out),
             Some(Verb::Peers) => peers::run(&globals.places()?, &mut out),
+            Some(Verb::Inbox(arguments)) => inbox::run(&globals.places()?, arguments, &mut out),
             Some(Verb::State) => state::run(&globals.places()?, &mut out),
             Some(Verb::Roster { evidence }) => captured(evidence, &mut out),
             Some(Verb::Serve) => {
                 let places = globals.places()?;
+                let config = configured(&places)?;
                 let socket = located(&places, "serve")?;
-                serve::run(places, socket, &go_on.unwrap_or(GoOn::SwitchedOff), &mut out)
+                serve::run(places, socket, &config, &go_on.unwrap_or(GoOn::SwitchedOff), &mut out)
             }
             Some(Verb::Message(arguments)) => message::run(&globals.places()?, arguments, &mut out),
             Some(Verb::Reply(arguments)) => reply::run(&globals.places()?, arguments, &mut out),

@@ -4,6 +4,7 @@ pub mod paths;
 
 use std::collections::BTreeMap;
 use std::io::Read;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -26,13 +27,21 @@ pub struct Config {
     pub theme: Option<String>,
     /// Which glyphs the screen is made of.
     pub glyphs: GlyphChoice,
+    /// How many days the journal keeps what was received and sent; for ever without.
+    pub keep_days: Option<NonZeroU32>,
     /// By action the keys that shall do it; the console's keymap judges both.
     pub keys: BTreeMap<String, Vec<String>>,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { register: true, theme: None, glyphs: GlyphChoice::Auto, keys: BTreeMap::new() }
+        Self {
+            register: true,
+            theme: None,
+            glyphs: GlyphChoice::Auto,
+            keep_days: None,
+            keys: BTreeMap::new(),
+        }
     }
 }
 
@@ -205,12 +214,13 @@ mod tests {
     #[test]
     fn what_is_configured_is_taken() {
         let config = parse(
-            "register = false\ntheme = \"dusk\"\nglyphs = \"ascii\"\n[keys]\nreply = [\"R\", \"ctrl-r\"]\n",
+            "register = false\ntheme = \"dusk\"\nglyphs = \"ascii\"\nkeep_days = 90\n[keys]\nreply = [\"R\", \"ctrl-r\"]\n",
         )
         .unwrap();
         assert!(!config.register);
         assert_eq!(config.theme.as_deref(), Some("dusk"));
         assert_eq!(config.glyphs, GlyphChoice::Ascii);
+        assert_eq!(config.keep_days, NonZeroU32::new(90));
         assert_eq!(config.keys["reply"], ["R", "ctrl-r"]);
     }
 
@@ -219,6 +229,7 @@ mod tests {
         for (text, place) in [
             ("theme = \"x\"\nregistr = true\n", "/c/config.toml, line 2, `registr`: "),
             ("\nregister = 1\n", "/c/config.toml, line 2, `register`: "),
+            ("keep_days = 0\n", "/c/config.toml, line 1, `keep_days`: "),
             ("glyphs = \"emoji\"\n", "/c/config.toml, line 1, `glyphs`: "),
             ("[keys]\nreply = \"R\"\n", "/c/config.toml, line 2, `keys.reply`: "),
             ("register = true\n[sounds]\n", "/c/config.toml, line 2, `sounds`: "),

@@ -170,6 +170,13 @@ pub enum Standing {
         /// Why we can't even become Chief, where that is known; safe to print.
         refused: Option<String>,
     },
+    /// We watch, and can't become Chief: our state directory is of a later release.
+    Barred {
+        /// Why; safe to print.
+        why: String,
+        /// Who is Chief.
+        chief: OtherChief,
+    },
     /// We hold the lease.
     Chief {
         /// The lease.
@@ -375,8 +382,13 @@ impl Letter {
     /// Whether it waits to be seen: not what is no message at all, but also one that was not accepted,
     /// as when its lease had ended by the time it came. Somebody wrote it to us all the same.
     pub fn is_unread(&self) -> bool {
-        !self.read && (self.refused.is_none() || self.kind.is_some())
+        is_unread(self.read, self.refused.is_some(), self.kind)
     }
+}
+
+/// See [`Letter::is_unread`].
+pub(crate) fn is_unread(read: bool, refused: bool, kind: Option<Kind>) -> bool {
+    !read && (!refused || kind.is_some())
 }
 
 /// What was received.

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::journal::JournalError;
 use super::lease::{self, Lease, LeaseError, Place};
 use super::staff::Office;
 use super::state_dir::{StateDir, StateError};
@@ -22,7 +23,7 @@ pub(super) enum NotChief {
     #[error(transparent)]
     Gone(#[from] DiskThreadGone),
     #[error("the journal can't be read: {0}")]
-    Journal(#[from] DiskError),
+    Journal(#[from] JournalError),
     #[error("this session itself has a pending ask as a lead: answer it first")]
     PendingAsk,
     #[error("our own lead record can't be read, so a pending ask can't be ruled out: {0}")]

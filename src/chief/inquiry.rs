@@ -53,10 +53,13 @@ impl Office {
         Ok(match inquiry {
             Inquiry::Find { query, below, above } => Answer::Found(find(journal, query, *below, *above)?),
             Inquiry::Letters(seqs) => {
-                let letters = seqs.iter().take(MAX_LETTERS).filter_map(|seq| journal.index().letter(*seq));
-                Answer::Letters(letters.cloned().collect())
+                let known = seqs.iter().take(MAX_LETTERS).filter_map(|seq| journal.index().received_as(*seq));
+                Answer::Letters(known.map(|it| journal.letter(it)).collect::<Result<_, _>>()?)
             }
-            Inquiry::Text(seq) => Answer::Text(journal.text(*seq)?.ok_or(InquiryError::NotThere)?),
+            Inquiry::Text(seq) => {
+                let received = journal.index().received_as(*seq).ok_or(InquiryError::NotThere)?;
+                Answer::Text(journal.text(received)?)
+            }
         })
     }
 
@@ -72,7 +75,6 @@ impl Office {
         let mut journal = self.journal();
         let journal = journal.as_mut().ok_or(InquiryError::NoJournal)?;
         let seqs: Vec<u64> = (journal.index().received())
-            .map(|it| &it.letter)
             .filter(|letter| match which {
                 Which::Letter(seq) => letter.seq == *seq,
                 Which::Lead(lead) => letter.lead.as_ref() == Some(lead),
@@ -95,21 +97,20 @@ fn find(journal: &Journal, query: &Query, below: u64, above: u64) -> Result<Foun
     let mut found = Found { seqs: Vec::new(), rest: None };
     let mut looked_at = 0;
     let mut read = 0;
-    for letter in journal.index().letters_between(above, below) {
+    for letter in journal.index().received_between(above, below) {
         if looked_at == MAX_LOOKED_AT || read == MAX_READ {
             found.rest = Some(letter.seq + 1);
             break;
         }
         looked_at += 1;
-        if !query.takes(letter) {
+        if !query.takes(letter.lead.as_ref(), letter.is_unread()) {
             continue;
         }
         let fits = match &needle {
             None => true,
-            Some(needle) if letter.whole => needle.is_in(&letter.preview),
             Some(needle) => {
                 read += 1;
-                journal.text(letter.seq)?.is_some_and(|text| needle.is_in(&text))
+                needle.is_in(&journal.text(letter)?)
             }
         };
         if fits {

@@ -1,406 +1,129 @@
 //! The journal: everything received and sent, for ever, after `docs/state.md`.
 //!
-//! One line an event, appended and fsynced, in a segment a month. One writer, the holder of the
-//! lease; anybody of ours may read. What is kept in memory is an index; texts are read on demand.
+//! One line an event, appended and fsynced, in a segment a month: read in the order of the months,
+//! the lines stand in the order they were written in. One writer, the holder of the lease; anybody
+//! of ours may read, also while it writes. What is kept in memory is an index; texts are read on
+//! demand.
 
+mod index;
 mod line;
+mod prune;
+mod segments;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
-use std::fs::{File, OpenOptions};
-use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use line::{PREVIEW, line_of, unhex};
+pub use index::{Index, Received, SentEntry};
+pub use line::Event;
+pub use prune::{Gone, Kept, Needed, Plan, Why};
+pub use segments::{JournalError, Month, NoMonth, Tally};
+
+use index::{Folded, Place};
+use segments::{Change, Segment, Writer, failed};
+
 use rustix::io::Errno;
-use serde::Deserialize;
-use serde_json::value::RawValue;
 
-use crate::contract::{Kind, Message, SessionId, Timestamp, Untrusted, Uuid};
-use crate::disk::crash_point;
-use crate::disk::durable::{self, DiskError, Unreadable};
-use crate::fact::{AskTime, Fate, Letter, Mail};
+use crate::contract::{Message, Timestamp, Untrusted};
+use crate::disk::{DiskError, Unreadable};
+use crate::fact::{Letter, Mail};
 
-/// The version of a line.
-const VERSION: f64 = 1.0;
-/// Longest line read: a record of 8,192 bytes, escaped at worst, and what is around it.
-const MAX_LINE: usize = 128 * 1024;
-
-/// Where a line stands.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Place {
-    segment: usize,
-    offset: u64,
-    length: u32,
-}
-
-/// One message that came, and where it stands.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Received {
-    /// What is known of it.
-    pub letter: Letter,
-    place: Place,
-}
-
-/// One message of ours.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SentEntry {
-    /// What was written.
-    pub message: Box<Message>,
-    /// What is known of it; none while nothing but its writing is.
-    pub fate: Option<Fate>,
-    /// Under which id it was sent again.
-    pub again: Option<Uuid>,
-}
-
-impl SentEntry {
-    /// Whether it may not be delivered yet, and was not sent again.
-    pub fn is_open(&self) -> bool {
-        self.again.is_none() && matches!(self.fate, None | Some(Fate::Queued))
-    }
-}
-
-/// What one event is about, to be appended.
-#[derive(Debug, Clone)]
-pub enum Event<'a> {
-    /// A file of our inbox, byte for byte; why, if it was refused.
-    Received {
-        /// Its file's id.
-        id: Uuid,
-        /// Its bytes.
-        bytes: &'a [u8],
-        /// The message, if it is one.
-        message: Option<&'a Message>,
-        /// Why it was not accepted.
-        refused: Option<&'a str>,
-    },
-    /// An ask that was seen in a lead's record.
-    AskSeen {
-        /// Who asks.
-        lead: &'a SessionId,
-        /// The ask.
-        ask: Uuid,
-    },
-    /// A message of ours, before it is published.
-    Sent(&'a Message),
-    /// A message is sent again as another one, before that is published. One event, so that no crash
-    /// can leave both open, or neither.
-    Requeued {
-        /// The old id.
-        old: Uuid,
-        /// What is sent in its place.
-        again: &'a Message,
-    },
-    /// What became of a message of ours.
-    Fate {
-        /// Which.
-        id: Uuid,
-        /// What.
-        fate: Fate,
-    },
-    /// The operator has seen these.
-    Read(&'a [u64]),
-    /// They count as not seen again.
-    Unread(&'a [u64]),
-}
-
-#[derive(Deserialize)]
-struct Line<'a> {
-    v: f64,
-    seq: u64,
-    at: f64,
-    #[serde(borrow)]
-    kind: std::borrow::Cow<'a, str>,
-    #[serde(borrow, default)]
-    id: Option<std::borrow::Cow<'a, str>>,
-    #[serde(borrow, default)]
-    message: Option<std::borrow::Cow<'a, str>>,
-    #[serde(default)]
-    lead: Option<Untrusted>,
-    #[serde(borrow, default)]
-    ask: Option<std::borrow::Cow<'a, str>>,
-    #[serde(rename = "createdAt", default)]
-    created_at: Option<f64>,
-    #[serde(default)]
-    preview: Option<Untrusted>,
-    #[serde(borrow, default)]
-    refused: Option<std::borrow::Cow<'a, str>>,
-    #[serde(borrow, default)]
-    record: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    old: Option<std::borrow::Cow<'a, str>>,
-    #[serde(borrow, default)]
-    fate: Option<std::borrow::Cow<'a, str>>,
-    #[serde(default)]
-    seqs: Vec<u64>,
-}
-
-/// What the journal holds, by what it is asked for.
-#[derive(Debug, Default, Clone)]
-pub struct Index {
-    received: BTreeMap<u64, Received>,
-    ids: HashSet<Uuid>,
-    /// Under which number the file of an id was journalled last.
-    files: HashMap<Uuid, u64>,
-    asks: HashMap<(SessionId, Uuid), Timestamp>,
-    accepted_asks: HashSet<(SessionId, Uuid)>,
-    /// Under which number an ask was journalled that was not accepted.
-    refused_asks: HashMap<(SessionId, Uuid), u64>,
-    sent: BTreeMap<Uuid, SentEntry>,
-    next_seq: u64,
-    /// Lines that could not be read, or torn ends that were cut.
-    pub damaged: usize,
-    /// Lines of kinds that a later release writes.
-    pub unknown: usize,
-}
-
-impl Index {
-    /// What was received, the oldest first.
-    pub fn received(&self) -> impl DoubleEndedIterator<Item = &Received> {
-        self.received.values()
-    }
-
-    /// What was received under one number.
-    pub fn letter(&self, seq: u64) -> Option<&Letter> {
-        self.received.get(&seq).map(|it| &it.letter)
-    }
-
-    /// What was received under numbers between two, without them, the newest first.
-    pub fn letters_between(&self, above: u64, below: u64) -> impl Iterator<Item = &Letter> {
-        let between = above.saturating_add(1)..below.max(above.saturating_add(1));
-        self.received.range(between).rev().map(|(_, it)| &it.letter)
-    }
-
-    /// Rises with every event.
-    pub fn revision(&self) -> u64 {
-        self.next_seq
-    }
-
-    /// How many were received and not seen yet.
-    pub fn unread(&self) -> usize {
-        self.received.values().filter(|it| it.letter.is_unread()).count()
-    }
-
-    /// What the screens show of it: the `newest` newest ones, and counts of all.
-    pub fn mail(&self, newest: usize) -> Mail {
-        let mut mail = Mail { total: self.received.len(), damaged: self.damaged, ..Mail::default() };
-        for entry in self.received.values().filter(|it| it.letter.is_unread()) {
-            mail.unread += 1;
-            mail.newest_unread = Some(entry.letter.seq);
-            if let Some(lead) = &entry.letter.lead {
-                *mail.unread_by_lead.entry(lead.clone()).or_default() += 1;
-            }
-        }
-        mail.newest = self.received.values().rev().take(newest).map(|it| it.letter.clone()).collect();
-        mail.newest.reverse();
-        // An ask that is older than so many others is not open any more.
-        let mut asks: Vec<_> = self.asks.iter().map(|((lead, ask), at)| (*at, *ask, lead)).collect();
-        asks.sort_by(|a, b| b.cmp(a));
-        asks.truncate(newest);
-        mail.asks =
-            (asks.into_iter()).map(|(at, ask, lead)| AskTime { lead: lead.clone(), ask, at }).collect();
-        mail
-    }
-
-    /// Whether this message was accepted before: an ask by lead and ask, another by its id.
-    pub fn has(&self, message: &Message) -> bool {
-        match message.ask {
-            Some(ask) if message.kind == Kind::LeadAsk => self.has_ask(&message.lead, ask),
-            _ => self.ids.contains(&message.id),
-        }
-    }
-
-    /// What the file of that name held when it was journalled last, accepted or not.
-    pub fn file(&self, name: Uuid) -> Option<&Received> {
-        self.received.get(self.files.get(&name)?)
-    }
-
-    /// Whether the message of that ask was accepted.
-    pub fn has_ask(&self, lead: &SessionId, ask: Uuid) -> bool {
-        self.accepted_asks.contains(&(lead.clone(), ask))
-    }
-
-    /// When that ask was put, as far as is known: its message's time, else when it was first seen.
-    pub fn asked_at(&self, lead: &SessionId, ask: Uuid) -> Option<Timestamp> {
-        self.asks.get(&(lead.clone(), ask)).copied()
-    }
-
-    /// Our messages by id.
-    pub fn sent(&self) -> impl Iterator<Item = &SentEntry> {
-        self.sent.values()
-    }
-
-    /// One of them.
-    pub fn sent_entry(&self, id: Uuid) -> Option<&SentEntry> {
-        self.sent.get(&id)
-    }
-
-    fn add_sent(&mut self, message: Message) {
-        let entry = SentEntry { message: Box::new(message), fate: None, again: None };
-        self.sent.insert(entry.message.id, entry);
-    }
-
-    /// Folds one line in; says whether it could be read.
-    fn fold(&mut self, text: &str, place: Place) -> bool {
-        let Ok(line) = serde_json::from_str::<Line<'_>>(text) else { return false };
-        if line.v != VERSION {
-            self.unknown += 1;
-            return true;
-        }
-        let Some(at) = Timestamp::from_number(line.at) else { return false };
-        self.next_seq = self.next_seq.max(line.seq + 1);
-        let id = line.id.as_deref().and_then(Uuid::parse);
-        let ask = line.ask.as_deref().and_then(Uuid::parse);
-        let lead = line.lead.and_then(SessionId::new);
-        match &*line.kind {
-            "received" => {
-                let Some(id) = id else { return false };
-                let kind = line.message.as_deref().and_then(Kind::from_name);
-                let created_at = line.created_at.and_then(Timestamp::from_number);
-                self.files.insert(id, line.seq);
-                if line.refused.is_none() {
-                    self.ids.insert(id);
-                }
-                if let (Some(Kind::LeadAsk), Some(lead), Some(ask)) = (kind, &lead, ask) {
-                    let key = (lead.clone(), ask);
-                    let asked = self.asks.entry(key.clone()).or_insert(at);
-                    *asked = (*asked).min(created_at.unwrap_or(at));
-                    // An ask is shown once: as it was accepted, else as it came last.
-                    let accepted = self.accepted_asks.contains(&key);
-                    if let Some(before) = self.refused_asks.remove(&key) {
-                        self.received.remove(&before);
-                    }
-                    match line.refused {
-                        None => drop(self.accepted_asks.insert(key)),
-                        Some(_) if accepted => return true,
-                        Some(_) => drop(self.refused_asks.insert(key, line.seq)),
-                    }
-                }
-                let preview = line.preview.unwrap_or_else(|| "".into());
-                let letter = Letter {
-                    whole: kind.is_some() && preview.utf16_len() < PREVIEW,
-                    seq: line.seq,
-                    at,
-                    id,
-                    kind,
-                    lead,
-                    ask,
-                    created_at,
-                    preview,
-                    refused: line.refused.map(std::borrow::Cow::into_owned),
-                    read: false,
-                };
-                self.received.insert(line.seq, Received { letter, place });
-            }
-            "ask_seen" => {
-                let (Some(lead), Some(ask)) = (lead, ask) else { return false };
-                self.asks.entry((lead, ask)).or_insert(at);
-            }
-            "sent" => {
-                let Some(message) = line.record.and_then(record_of) else { return false };
-                self.add_sent(message);
-            }
-            "requeued" => {
-                let old = line.old.as_deref().and_then(Uuid::parse);
-                let (Some(old), Some(again)) = (old, line.record.and_then(record_of)) else { return false };
-                if let Some(entry) = self.sent.get_mut(&old) {
-                    entry.again = Some(again.id);
-                    entry.fate = Some(Fate::Again);
-                }
-                self.add_sent(again);
-            }
-            "fate" => {
-                let (Some(id), Some(fate)) = (id, line.fate.as_deref().and_then(Fate::from_name)) else {
-                    return false;
-                };
-                if let Some(entry) = self.sent.get_mut(&id) {
-                    entry.fate = Some(fate);
-                }
-            }
-            "read" | "unread" => {
-                for seq in line.seqs {
-                    if let Some(entry) = self.received.get_mut(&seq) {
-                        entry.letter.read = line.kind == "read";
-                    }
-                }
-            }
-            _ => self.unknown += 1,
-        }
-        true
-    }
-}
-
-fn record_of(raw: &RawValue) -> Option<Message> {
-    let text: Untrusted = serde_json::from_str(raw.get()).ok()?;
-    Message::parse(text.to_str_lossy().as_bytes()).ok()
-}
+/// Received messages that the screens are given without asking: enough for any of them.
+const NEWEST: usize = 100;
 
 /// The journal of one socket.
 #[derive(Debug)]
 pub struct Journal {
     directory: PathBuf,
-    segments: Vec<PathBuf>,
+    /// How often it was read from its beginning.
+    readings: u64,
+    /// By month.
+    segments: Vec<Segment>,
     index: Index,
+    /// Of the last segment.
     writer: Option<Writer>,
-}
-
-#[derive(Debug)]
-struct Writer {
-    segment: usize,
-    file: File,
-    length: u64,
+    /// What the screens were given, until something comes.
+    mail: Option<Arc<Mail>>,
+    /// How the newest texts begin.
+    previews: BTreeMap<u64, Untrusted>,
 }
 
 impl Journal {
     /// Reads the journal in `directory`, which is made with the first event.
-    pub fn open(directory: &Path) -> Result<Self, DiskError> {
+    pub fn open(directory: &Path) -> Result<Self, JournalError> {
         let mut journal = Self {
             directory: directory.to_owned(),
+            readings: 0,
             segments: Vec::new(),
-            index: Index { next_seq: 1, ..Index::default() },
+            index: Index::default(),
             writer: None,
+            mail: None,
+            previews: BTreeMap::new(),
         };
-        let mut names = match durable::list(directory) {
-            Ok(names) => names,
-            Err(Unreadable::Disk(error)) => return Err(error),
-            Err(_) => return Err(failed("list", directory)(std::io::ErrorKind::PermissionDenied.into())),
-        };
-        names.retain(|name| name.to_str().is_some_and(is_segment));
-        names.sort();
-        for name in names {
-            journal.read_segment(directory.join(name))?;
+        for month in segments::months(directory)? {
+            journal.add(month)?;
         }
         Ok(journal)
     }
 
-    fn read_segment(&mut self, path: PathBuf) -> Result<(), DiskError> {
-        let segment = self.segments.len();
-        let file = open_segment(&path, false)?;
-        let mut reader = BufReader::with_capacity(256 * 1024, file);
-        self.segments.push(path.clone());
-        let mut offset = 0;
-        let mut line = Vec::new();
-        loop {
-            line.clear();
-            let read = (&mut reader).take(MAX_LINE as u64 + 1).read_until(b'\n', &mut line);
-            let read = read.map_err(failed("read", &path))?;
-            if read == 0 {
-                return Ok(());
-            }
-            let place = Place { segment, offset, length: read as u32 };
-            offset += read as u64;
-            let whole = line.last() == Some(&b'\n');
-            let known =
-                whole && std::str::from_utf8(&line).is_ok_and(|text| self.index.fold(text.trim_end(), place));
-            if !known {
-                self.index.damaged += 1;
-                if !whole && read > MAX_LINE {
-                    // Longer than anything we write: passed over up to its end.
-                    let mut rest = Vec::new();
-                    offset += reader.read_until(b'\n', &mut rest).map_err(failed("read", &path))? as u64;
-                }
+    /// Reads what another console of ours appended since, or everything anew where what was read is
+    /// not there any more; says whether anything changed. Whoever writes knows without.
+    pub fn follow(&mut self) -> Result<bool, JournalError> {
+        self.writer = None;
+        let newest = self.newest();
+        let mut months = segments::months(&self.directory)?;
+        months.retain(|month| self.segments.iter().all(|segment| segment.month != *month));
+        if months.first().copied() < newest && !months.is_empty() {
+            // Somebody put an older one there.
+            return self.read_anew();
+        }
+        let mut grown = Vec::new();
+        for (at, segment) in self.segments.iter().enumerate() {
+            match segment.change()? {
+                Change::None => {}
+                Change::Grown => grown.push(at),
+                Change::Replaced => return self.read_anew(),
             }
         }
+        let changed = !grown.is_empty() || !months.is_empty();
+        for segment in grown {
+            self.read_on(segment)?;
+        }
+        for month in months {
+            self.add(month)?;
+        }
+        Ok(changed)
+    }
+
+    fn read_anew(&mut self) -> Result<bool, JournalError> {
+        *self = Self { readings: self.readings + 1, ..Self::open(&self.directory)? };
+        Ok(true)
+    }
+
+    /// Reads the segment of `month`, which is later than all those known. One that went since it was
+    /// listed is none: somebody prunes.
+    fn add(&mut self, month: Month) -> Result<(), JournalError> {
+        match Segment::open(&self.directory, month) {
+            Ok(segment) => self.segments.push(segment),
+            Err(JournalError::NotOurs { reason: Unreadable::Missing, .. }) => return Ok(()),
+            Err(error) => return Err(error),
+        }
+        Ok(self.read_on(self.segments.len() - 1)?)
+    }
+
+    fn newest(&self) -> Option<Month> {
+        self.segments.last().map(|segment| segment.month)
+    }
+
+    fn read_on(&mut self, segment: usize) -> Result<(), DiskError> {
+        self.mail = None;
+        let index = &mut self.index;
+        self.segments[segment].read_on(&mut |tally, line, offset| fold(index, tally, line, segment, offset))
+    }
+
+    /// Changes with every event, and with every time all of it was read anew.
+    pub fn revision(&self) -> (u64, u64) {
+        (self.readings, self.index.revision())
     }
 
     /// What it holds.
@@ -408,166 +131,150 @@ impl Journal {
         &self.index
     }
 
+    /// Whether there are no events at all, readable or not.
+    pub fn is_empty(&self) -> bool {
+        self.segments.is_empty()
+    }
+
+    /// Lines that could not be read, and ends that were torn off and will never be whole.
+    pub fn damaged(&self) -> usize {
+        let torn = self.segments.iter().rev().skip(1).filter(|segment| segment.is_torn()).count();
+        self.segments.iter().map(|segment| segment.tally.damaged).sum::<usize>() + torn
+    }
+
+    /// Lines that a later release wrote.
+    pub fn later(&self) -> usize {
+        self.segments.iter().map(|segment| segment.tally.later).sum()
+    }
+
     /// Appends events, durable once this returns. On an error none of them counts.
     pub fn append(&mut self, events: &[Event<'_>], at: Timestamp) -> Result<(), DiskError> {
+        let mut writer = self.take_writer(at)?;
         let mut bytes = Vec::new();
-        let mut lengths = Vec::new();
-        for (event, seq) in events.iter().zip(self.index.next_seq..) {
-            let line = line_of(event, seq, at);
-            lengths.push(line.len());
-            bytes.extend_from_slice(&line);
+        for (event, seq) in events.iter().zip(self.index.next_seq()..) {
+            bytes.extend_from_slice(&line::written(event, seq, at));
         }
-        let writer = self.writer(at)?;
-        let begin = writer.length;
-        let path = self.segments[self.writer.as_ref().map_or(0, |writer| writer.segment)].clone();
-        let Some(writer) = self.writer.as_mut() else { return Ok(()) };
-        let written = writer.file.write_all(&bytes).and_then(|()| {
-            crash_point!("journal:written");
-            writer.file.sync_data()
-        });
-        if let Err(error) = written {
-            // A part of it may stand there: cut, or a later line would be fused to it.
-            let cut = writer.file.set_len(begin).and_then(|()| writer.file.seek(SeekFrom::Start(begin)));
-            if cut.is_err() {
-                self.writer = None;
+        if let Err((error, is_whole)) = writer.append(&bytes) {
+            if is_whole {
+                self.writer = Some(writer);
             }
-            return Err(failed("append to", &path)(error));
+            return Err(error);
         }
-        crash_point!("journal:synced");
-        writer.length += bytes.len() as u64;
-        let segment = writer.segment;
-        let mut offset = 0;
-        for length in lengths {
-            let place = Place { segment, offset: begin + offset as u64, length: length as u32 };
-            let line = &bytes[offset..offset + length];
-            offset += length;
-            if let Ok(text) = std::str::from_utf8(line) {
-                self.index.fold(text.trim_end(), place);
-            }
+        self.mail = None;
+        let (at, index) = (self.segments.len().saturating_sub(1), &mut self.index);
+        if let Some(segment) = self.segments.last_mut() {
+            segment.wrote(&bytes, &mut |tally, line, offset| fold(index, tally, line, at, offset));
         }
+        self.writer = Some(writer);
         Ok(())
     }
 
-    /// The segment of the month of `at`, opened to append; its torn end is cut.
-    fn writer(&mut self, at: Timestamp) -> Result<&mut Writer, DiskError> {
-        let path = self.directory.join(segment_name(at));
-        let current = self.writer.as_ref().is_some_and(|writer| self.segments[writer.segment] == path);
-        if !current {
-            durable::ensure_directory(&self.directory)?;
-            let is_new = durable::kind(&path)?.is_none();
-            let mut file = open_segment(&path, true)?;
-            crash_point!("journal:made");
-            let length = cut_torn_end(&mut file).map_err(failed("repair", &path))?;
-            if is_new {
-                durable::sync_parent(&path)?;
-            }
-            let segment = match self.segments.iter().position(|known| *known == path) {
-                Some(segment) => segment,
-                None => {
-                    self.segments.push(path.clone());
-                    self.segments.len() - 1
-                }
-            };
-            self.writer = Some(Writer { segment, file, length });
+    /// The writer of the segment of the month of `at`, or of the newest there is where the clock was
+    /// set back; its torn end is cut.
+    fn take_writer(&mut self, at: Timestamp) -> Result<Writer, DiskError> {
+        let month = self.newest().map_or(Month::of(at), |newest| newest.max(Month::of(at)));
+        if let Some(writer) = self.writer.take()
+            && self.newest() == Some(month)
+        {
+            return Ok(writer);
         }
-        match &mut self.writer {
-            Some(writer) => Ok(writer),
-            None => Err(failed("open", &path)(std::io::ErrorKind::NotFound.into())),
+        let (writer, torn) = Writer::open(&self.directory, month)?;
+        if self.newest() != Some(month) {
+            self.add(month).map_err(JournalError::while_appending)?;
         }
+        let Some(last) = self.segments.iter().position(|segment| segment.month == month) else {
+            let path = self.directory.join(month.segment());
+            return Err(DiskError { operation: "append to", path, reason: Errno::NOENT });
+        };
+        // Whole lines after what was read were written by somebody before us.
+        self.read_on(last)?;
+        self.segments[last].tally.damaged += usize::from(torn);
+        Ok(writer)
+    }
+
+    /// What the screens show of it: the newest messages, and counts of all.
+    pub fn mail(&mut self) -> Arc<Mail> {
+        if let Some(mail) = &self.mail {
+            return Arc::clone(mail);
+        }
+        let received = self.index.received();
+        let newest: Vec<&Received> =
+            received.skip(self.index.received().len().saturating_sub(NEWEST)).collect();
+        let mut previews = BTreeMap::new();
+        for entry in &newest {
+            let known = self.previews.remove(&entry.seq);
+            // What can't be read now says so once it is opened.
+            let preview = known.unwrap_or_else(|| self.preview(entry).unwrap_or_else(|_| "".into()));
+            previews.insert(entry.seq, preview);
+        }
+        let mail = Arc::new(Mail {
+            newest: newest.iter().map(|entry| entry.letter(previews[&entry.seq].clone())).collect(),
+            total: self.index.received().len(),
+            newest_unread: self.index.newest_unread(),
+            unread: self.index.unread(),
+            unread_by_lead: self.index.unread_by_lead().clone(),
+            asks: self.index.newest_asks(NEWEST),
+            damaged: self.damaged(),
+            ..Mail::default()
+        });
+        self.previews = previews;
+        self.mail = Some(Arc::clone(&mail));
+        mail
+    }
+
+    fn line(&self, place: Place) -> Result<Vec<u8>, DiskError> {
+        self.segments[place.segment as usize].bytes(place.offset, place.length)
+    }
+
+    fn garbled(&self, place: Place) -> impl FnOnce(serde_json::Error) -> DiskError {
+        let path = self.segments[place.segment as usize].path();
+        |error| failed("understand", path)(error.into())
+    }
+
+    fn preview(&self, received: &Received) -> Result<Untrusted, DiskError> {
+        line::preview(&self.line(received.place)?).map_err(self.garbled(received.place))
+    }
+
+    /// What was received, with how its text begins.
+    pub fn letter(&self, received: &Received) -> Result<Letter, DiskError> {
+        Ok(received.letter(self.preview(received)?))
     }
 
     /// The whole message of a received event, as it came.
     pub fn record(&self, received: &Received) -> Result<Vec<u8>, DiskError> {
-        let path = &self.segments[received.place.segment];
-        let file = open_segment(path, false)?;
-        let mut line = vec![0; received.place.length as usize];
-        file.read_exact_at(&mut line, received.place.offset).map_err(failed("read", path))?;
-        let text = String::from_utf8_lossy(&line);
-        #[derive(Deserialize)]
-        struct Record {
-            #[serde(default)]
-            record: Option<Untrusted>,
-            #[serde(default)]
-            hex: Option<String>,
-        }
-        let record: Record = serde_json::from_str(text.trim_end())
-            .map_err(|error| failed("understand", path)(error.into()))?;
-        Ok(match (record.record, record.hex) {
-            (Some(text), _) => text.to_str_lossy().into_owned().into_bytes(),
-            (None, Some(hex)) => unhex(&hex),
-            (None, None) => Vec::new(),
+        line::record(&self.line(received.place)?).map_err(self.garbled(received.place))
+    }
+
+    /// The text of what was received, whole; of what is no message, its bytes.
+    pub fn text(&self, received: &Received) -> Result<Untrusted, DiskError> {
+        let bytes = self.record(received)?;
+        Ok(match Message::parse(&bytes) {
+            Ok(message) => message.text,
+            Err(_) => Untrusted::from_bytes_lossy(&bytes),
         })
     }
 
-    /// The text of what was received under a number, whole; of what is no message, its bytes.
-    pub fn text(&self, seq: u64) -> Result<Option<Untrusted>, DiskError> {
-        let Some(received) = self.index.received.get(&seq) else { return Ok(None) };
-        let bytes = self.record(received)?;
-        Ok(Some(match Message::parse(&bytes) {
-            Ok(message) => message.text,
-            Err(_) => Untrusted::from_bytes_lossy(&bytes),
-        }))
+    /// A message of ours, as it was written.
+    pub fn message(&self, sent: &SentEntry) -> Result<Message, DiskError> {
+        let garbled = |error: String| self.garbled(sent.place)(serde::de::Error::custom(error));
+        let bytes = line::record(&self.line(sent.place)?).map_err(self.garbled(sent.place))?;
+        Message::parse(&bytes).map_err(|error| garbled(error.to_string()))
     }
 }
 
-fn failed<'a>(operation: &'static str, path: &'a Path) -> impl FnOnce(std::io::Error) -> DiskError + use<'a> {
-    move |error| DiskError {
-        operation,
-        path: path.to_owned(),
-        reason: Errno::from_io_error(&error).unwrap_or(Errno::IO),
-    }
-}
-
-fn open_segment(path: &Path, write: bool) -> Result<File, DiskError> {
-    OpenOptions::new()
-        .read(true)
-        // At its end, whatever anybody else of ours wrote meanwhile: a line is never written over.
-        .append(write)
-        .create(write)
-        .mode(0o600)
-        .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits() as i32)
-        .open(path)
-        .map_err(failed("open", path))
-}
-
-/// Cuts what follows the last line end, and gives the length then; the file stands at its end.
-fn cut_torn_end(file: &mut File) -> std::io::Result<u64> {
-    let length = file.seek(SeekFrom::End(0))?;
-    let mut end = length;
-    let mut block = [0; 4096];
-    while end > 0 {
-        let begin = end.saturating_sub(block.len() as u64);
-        let part = &mut block[..(end - begin) as usize];
-        file.read_exact_at(part, begin)?;
-        match part.iter().rposition(|byte| *byte == b'\n') {
-            Some(at) => {
-                end = begin + at as u64 + 1;
-                break;
-            }
-            None => end = begin,
+fn fold(index: &mut Index, tally: &mut Tally, line: Option<&[u8]>, segment: usize, offset: u64) {
+    let folded = match line {
+        Some(line) => {
+            let place = Place { segment: segment as u32, length: line.len() as u32, offset };
+            index.fold(line, place)
         }
+        None => Folded::Damaged,
+    };
+    match folded {
+        Folded::Known => tally.events += 1,
+        Folded::Later => tally.later += 1,
+        Folded::Damaged => tally.damaged += 1,
     }
-    if end < length {
-        file.set_len(end)?;
-        crash_point!("journal:cut");
-        file.sync_data()?;
-    }
-    file.seek(SeekFrom::Start(end))
-}
-
-fn is_segment(name: &str) -> bool {
-    let bytes = name.as_bytes();
-    bytes.len() == "2026-11.jsonl".len()
-        && name.ends_with(".jsonl")
-        && bytes[4] == b'-'
-        && [0, 1, 2, 3, 5, 6].iter().all(|at| bytes[*at].is_ascii_digit())
-}
-
-/// `YYYY-MM.jsonl` of the month of `at`, in UTC.
-fn segment_name(at: Timestamp) -> String {
-    let millis = i64::try_from(at.as_millis()).unwrap_or(i64::MAX);
-    let at = jiff::Timestamp::from_millisecond(millis).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
-    at.to_zoned_datetime(jiff::tz::TimeZone::UTC).strftime("%Y-%m.jsonl").to_string()
 }
 
 #[cfg(test)]

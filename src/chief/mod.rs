@@ -13,3 +13,4 @@ pub mod service;
 pub mod staff;
 pub mod state_dir;
 mod sweep;
+pub mod upkeep;

@@ -52,10 +52,14 @@ impl Office {
             queued.into_iter().map(|message| (message.id, message)).collect();
         if let Some(journal) = self.journal().as_ref() {
             for entry in journal.index().sent() {
-                if entry.is_open() && !self.owes(entry.message.id) {
-                    found.insert(entry.message.id, (*entry.message).clone());
-                } else {
-                    found.remove(&entry.message.id);
+                if !entry.is_open() || self.owes(entry.id) {
+                    found.remove(&entry.id);
+                    continue;
+                }
+                match journal.message(entry) {
+                    Ok(message) => drop(found.insert(message.id, message)),
+                    // If it still stands in the inbox, it was found there.
+                    Err(error) => tracing::warn!(%error, id = %entry.id, "reading what was sent"),
                 }
             }
         }

@@ -3,10 +3,10 @@
 
 use std::collections::HashMap;
 
-use super::journal::SentEntry;
+use super::journal::{Journal, SentEntry};
 use super::requeue::sent_of;
 use super::staff::{Office, Refusal, path_of, target};
-use crate::contract::{Kind, Uuid};
+use crate::contract::{Kind, Message, Uuid};
 use crate::fact::{Fate, Sent, SentCounts};
 use crate::herdr::Snapshot;
 use crate::pi::delivered::delivered;
@@ -34,21 +34,21 @@ impl Office {
         let journal = self.journal();
         let Some(journal) = journal.as_ref() else { return Vec::new() };
         let mut entries: Vec<&SentEntry> = journal.index().sent().collect();
-        entries.sort_by_key(|entry| std::cmp::Reverse((entry.message.created_at, entry.message.id)));
+        entries.sort_by_key(|entry| std::cmp::Reverse((entry.created_at, entry.id)));
         let mut of_lead: HashMap<_, usize> = HashMap::new();
         entries.retain(|entry| {
-            let count = of_lead.entry(&entry.message.lead).or_default();
+            let count = of_lead.entry(&entry.lead).or_default();
             *count += 1;
             *count <= OF_ONE_LEAD
         });
         entries.truncate(OF_ALL);
         let outbox = self.outbox();
         // What is followed is known better.
-        let told = |entry: &SentEntry| match outbox.get(entry.message.id) {
-            Some(sent) => sent.clone(),
-            None => sent_of(&entry.message, entry.told_fate()),
+        let told = |entry: &SentEntry| match outbox.get(entry.id) {
+            Some(sent) => Some(sent.clone()),
+            None => written(journal, entry).map(|message| sent_of(&message, entry.told_fate())),
         };
-        entries.into_iter().rev().map(told).collect()
+        entries.into_iter().rev().filter_map(told).collect()
     }
 
     /// How many messages of ours have which fate, over the whole journal. Blocking.
@@ -56,7 +56,7 @@ impl Office {
         let mut counts = SentCounts::new();
         if let Some(journal) = self.journal().as_ref() {
             for entry in journal.index().sent() {
-                let of_lead = counts.entry(entry.message.lead.clone()).or_default();
+                let of_lead = counts.entry(entry.lead.clone()).or_default();
                 *of_lead.entry(entry.told_fate()).or_default() += 1;
             }
         }
@@ -72,13 +72,14 @@ impl Office {
             .filter(|entry| {
                 let fate = entry.told_fate();
                 // What is queued is carried over.
-                fate != Fate::Queued && (fate.is_provable() || !fate.is_final(entry.message.kind))
+                fate != Fate::Queued && (fate.is_provable() || !fate.is_final(entry.kind))
             })
             .collect();
-        entries.sort_by_key(|entry| std::cmp::Reverse((entry.message.created_at, entry.message.id)));
+        entries.sort_by_key(|entry| std::cmp::Reverse((entry.created_at, entry.id)));
         for entry in entries.into_iter().take(FOLLOWED) {
-            let sent = sent_of(&entry.message, entry.told_fate());
-            self.outbox().add_earlier(sent, entry.message.lease);
+            if let Some(message) = written(journal, entry) {
+                self.outbox().add_earlier(sent_of(&message, entry.told_fate()), message.lease);
+            }
         }
     }
 
@@ -99,7 +100,7 @@ impl Office {
             if let Some(fate) = fates.into_iter().flatten().find(|fate| !fate.is_doubtful()) {
                 return Err(Refusal::NotDoubtful(fate.as_str()));
             }
-            (*entry.message).clone()
+            journal.message(entry)?
         };
         let roster = self.roster(snapshot).map_err(Refusal::Records)?;
         let lead = target(&roster, &message.lead)?;
@@ -127,4 +128,12 @@ impl Office {
         let sent = self.settle_again(&message, lease);
         sent.map_err(|error| if error.is_full() { Refusal::DiskFull } else { Refusal::Disk(error) })
     }
+}
+
+/// What was written; none where it can't be read any more.
+fn written(journal: &Journal, entry: &SentEntry) -> Option<Message> {
+    journal
+        .message(entry)
+        .inspect_err(|error| tracing::warn!(%error, id = %entry.id, "reading what was sent"))
+        .ok()
 }

@@ -15,16 +15,15 @@ use self::queue::Queue;
 use self::sending::{Outgoing, SendResult};
 use super::claim::{NotChief, claim, other_chief, release};
 use super::inquiry::Which;
-use super::journal::Journal;
 use super::lease::{Lease, LeaseError, Place};
 use super::requeue::sent_of;
 use super::staff::{Letter, Office, Reply};
 use super::state_dir::{Identity, StateDir, StateError};
 use crate::contract::role::Role;
 use crate::contract::{SessionId, Untrusted, Uuid};
+use crate::disk::DiskThread;
 use crate::disk::lock::LockError;
 use crate::disk::thread::DiskThreadGone;
-use crate::disk::{DiskError, DiskThread};
 use crate::fact::{Done, Fact, FactSender, Fate, Inquiry, OtherChief, Outcome, Standing};
 use crate::herdr::{Client, Registrar, Snapshot};
 
@@ -135,6 +134,9 @@ pub struct Setup {
     pub disk: DiskThread,
     /// Our own state.
     pub state: StateDir,
+    /// Months of the journal that are older than so many days go as we become Chief; none goes
+    /// without.
+    pub keep_days: Option<u32>,
     /// Herdr.
     pub herdr: Client,
     /// Where we run, as leads see it.
@@ -231,16 +233,11 @@ struct Service {
 
 impl Service {
     async fn start(&mut self) {
-        let state = self.setup.state.clone();
-        let opened = self.on_disk(move |office| {
-            let journal = Journal::open(&state.journal())?;
-            *office.journal() = Some(journal);
-            Ok::<(), DiskError>(())
-        });
-        match opened.await {
-            Ok(Ok(())) => self.tell_journal(Vec::new(), None).await,
-            Ok(Err(error)) => self.tell_journal(Vec::new(), Some(error.to_string())).await,
-            Err(error) => self.tell_journal(Vec::new(), Some(error.to_string())).await,
+        self.follow_journal().await;
+        if let Some(barred) = self.setup.state.barred() {
+            let why = barred.to_string();
+            let chief = self.other_chief().await;
+            return self.stand(Standing::Barred { why, chief });
         }
         self.tell_sent_before().await;
         let state = self.setup.state.clone();
@@ -278,8 +275,9 @@ impl Service {
     async fn serve(&mut self, request: Request) {
         match request {
             Request::BecomeChief { ticket } => {
-                let result = match self.standing {
+                let result = match &self.standing {
                     Standing::Chief { .. } => Ok(Done::BecameChief),
+                    Standing::Barred { why, .. } => Err(why.clone()),
                     _ => self
                         .become_chief()
                         .await
@@ -349,18 +347,19 @@ impl Service {
         let state = self.setup.state.clone();
         let sidecar = state.sidecar();
         let place = self.setup.place.clone();
+        let keep_days = self.setup.keep_days;
         let claimed = self.on_disk(move |office| {
-            *office.journal() = Some(Journal::open(&state.journal())?);
+            office.read_journal(&state.journal())?;
             // Before the new descriptor: leads delete what stands under the old one once it is there.
             let queued = office.queued();
             let standing = claim(office, &state, sidecar, &place)?;
             // Another console of ours may have written until the lease was ours.
-            match Journal::open(&state.journal()) {
-                Ok(journal) => *office.journal() = Some(journal),
-                Err(error) => {
-                    release(office)?;
-                    return Err(NotChief::Journal(error));
-                }
+            if let Err(error) = office.read_journal(&state.journal()) {
+                release(office).map_err(StateError::from)?;
+                return Err(NotChief::Journal(error));
+            }
+            if let Some(days) = keep_days {
+                office.prune_older(days);
             }
             office.sweep(&state);
             office.follow_earlier();
@@ -428,8 +427,16 @@ impl Service {
 
     /// Checks the lease we hold, or who else does.
     async fn look(&mut self) {
+        if self.standing.lease().is_none() {
+            self.follow_journal().await;
+        }
         match &self.standing {
             Standing::Starting => {}
+            Standing::Barred { why, .. } => {
+                let why = why.clone();
+                let chief = self.other_chief().await;
+                self.stand(Standing::Barred { why, chief });
+            }
             Standing::Chief { .. } => self.check_lease().await,
             Standing::Observer { refused, .. } => {
                 let refused = refused.clone();
@@ -485,6 +492,7 @@ fn name_of(standing: &Standing) -> &'static str {
     match standing {
         Standing::Starting => "starting",
         Standing::Observer { .. } => "observer",
+        Standing::Barred { .. } => "barred",
         Standing::Chief { .. } => "chief",
         Standing::Suspended(_) => "suspended",
         Standing::Lost { .. } => "lost",

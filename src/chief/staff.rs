@@ -360,7 +360,6 @@ impl Office {
         let journal = journal.as_mut().ok_or(Refusal::NoJournal)?;
         // Who answers an ask has seen it.
         let seen: Vec<u64> = (journal.index().received())
-            .map(|it| &it.letter)
             .filter(|it| ask.is_some() && it.ask == ask && it.lead.as_ref() == Some(lead_session) && !it.read)
             .map(|letter| letter.seq)
             .collect();

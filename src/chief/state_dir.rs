@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::FileType;
 use serde::Deserialize;
 
 use crate::contract::json::ObjectWriter;
@@ -47,6 +48,17 @@ pub enum StateError {
         /// Its version.
         found: String,
     },
+    /// Nothing says which release wrote it.
+    #[error(
+        "{path}: {why}, so it can't be told what wrote it: if this headman did, write {VERSION} into its \
+         VERSION; else give another --state-dir"
+    )]
+    Unversioned {
+        /// The directory.
+        path: String,
+        /// What is wrong.
+        why: &'static str,
+    },
 }
 
 /// The state directory, with the part for one Herdr socket.
@@ -54,22 +66,59 @@ pub enum StateError {
 pub struct StateDir {
     root: PathBuf,
     socket: PathBuf,
+    /// Why nothing may be written there.
+    barred: Option<StateError>,
 }
 
 impl StateDir {
     /// Opens the state directory at `root` for the Herdr socket `socket`, making what is missing.
+    /// Where that is refused nothing was written.
     pub fn open(root: &Path, socket: &OsStr) -> Result<Self, StateError> {
         let state = Self::at(root, socket);
-        durable::ensure_directories(root, &state.drafts())?;
+        if !matches!(durable::kind(root)?, None | Some(FileType::Directory)) {
+            // Says why that is no directory of ours.
+            durable::ensure_directory(root)?;
+        }
+        let version = state.version()?;
+        if let Err(newer @ StateError::Newer { .. }) = state.known_identity() {
+            return Err(newer);
+        }
+        durable::ensure_directories(root, root)?;
         durable::ensure_directory(root)?;
-        state.check_version()?;
+        if version.is_none() {
+            // Before anything else: a directory that holds something has a version.
+            durable::publish(&root.join("VERSION"), format!("{VERSION}\n").as_bytes())?;
+        }
+        durable::ensure_directories(root, &state.drafts())?;
         Ok(state)
+    }
+
+    /// Opens it for a console, which is somebody. One that a later release wrote is only looked at:
+    /// [`StateDir::barred`] says why.
+    pub fn open_for_console(root: &Path, socket: &OsStr) -> Result<(Self, Identity), StateError> {
+        let opened = Self::open(root, socket).and_then(|state| Ok((state.identity()?, state)));
+        match opened {
+            Ok((identity, state)) => Ok((state, identity)),
+            Err(newer @ StateError::Newer { .. }) => {
+                let state = Self { barred: Some(newer), ..Self::at(root, socket) };
+                // Who a later release says we are may be more than we understand: then nobody.
+                let known = state.known_identity().ok().flatten();
+                Ok((state, known.unwrap_or_else(|| Identity::new(Role::Lead))))
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// The same without making anything: what is missing stays missing, and the version is not
     /// checked. For those who only look.
     pub fn at(root: &Path, socket: &OsStr) -> Self {
-        Self { root: root.to_owned(), socket: root.join(sha256_hex(socket.as_encoded_bytes())) }
+        let socket = root.join(sha256_hex(socket.as_encoded_bytes()));
+        Self { root: root.to_owned(), socket, barred: None }
+    }
+
+    /// Why a console must not write there, nor become Chief.
+    pub fn barred(&self) -> Option<&StateError> {
+        self.barred.as_ref()
     }
 
     /// The directory itself.
@@ -82,41 +131,41 @@ impl StateDir {
         &self.socket
     }
 
-    /// The version written there, if any is.
+    /// The version, if it is one that this release reads and writes; none where nothing was written
+    /// yet.
     pub fn version(&self) -> Result<Option<u32>, StateError> {
         let path = self.root.join("VERSION");
-        let shown = || durable::shown(&path).to_string();
-        match durable::read_private(&path, 64) {
-            Ok(bytes) => {
-                let text = String::from_utf8_lossy(&bytes);
-                let text = text.trim();
-                match text.parse() {
-                    Ok(found) => Ok(Some(found)),
-                    // Too large for a version of ours, and so a later one.
-                    Err(_) if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) => {
-                        Err(StateError::Newer { path: shown(), found: text.to_owned() })
-                    }
-                    Err(_) => Err(StateError::Damaged {
-                        path: shown(),
-                        reason: "it holds no version number".to_owned(),
-                    }),
-                }
+        let unversioned = |why| StateError::Unversioned { path: durable::shown(&self.root).to_string(), why };
+        let bytes = match durable::read_private(&path, 64) {
+            Ok(bytes) => bytes,
+            Err(Unreadable::Missing) if self.is_untouched()? => return Ok(None),
+            Err(Unreadable::Missing) => return Err(unversioned("it holds files and no VERSION")),
+            Err(reason) => {
+                return Err(StateError::Unreadable { path: durable::shown(&path).to_string(), reason });
             }
-            Err(Unreadable::Missing) => Ok(None),
-            Err(reason) => Err(StateError::Unreadable { path: shown(), reason }),
+        };
+        let text = String::from_utf8_lossy(&bytes);
+        let text = text.trim();
+        if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err(unversioned("its VERSION holds no number"));
+        }
+        match text.parse() {
+            Ok(0) => Err(unversioned("its VERSION is 0, which no release wrote")),
+            Ok(found) if found <= VERSION => Ok(Some(found)),
+            // Or too large for a version of ours, and so a later one.
+            _ => {
+                let path = durable::shown(&self.root).to_string();
+                Err(StateError::Newer { path, found: text.to_owned() })
+            }
         }
     }
 
-    fn check_version(&self) -> Result<(), StateError> {
-        match self.version()? {
-            Some(found) if found > VERSION => Err(StateError::Newer {
-                path: durable::shown(&self.root).to_string(),
-                found: found.to_string(),
-            }),
-            Some(_) => Ok(()),
-            None => {
-                let path = self.root.join("VERSION");
-                Ok(durable::publish(&path, format!("{VERSION}\n").as_bytes())?)
+    /// Whether nothing stands there but what an interrupted start leaves, which is hidden.
+    fn is_untouched(&self) -> Result<bool, StateError> {
+        match durable::list(&self.root) {
+            Ok(names) => Ok(names.iter().all(|name| name.as_encoded_bytes().starts_with(b"."))),
+            Err(reason) => {
+                Err(StateError::Unreadable { path: durable::shown(&self.root).to_string(), reason })
             }
         }
     }
@@ -191,6 +240,9 @@ impl StateDir {
     /// Makes `identity` durable.
     pub fn write_identity(&self, identity: &Identity) -> Result<(), StateError> {
         crash_steps_of!("role");
+        if let Some(barred) = &self.barred {
+            return Err(barred.clone());
+        }
         let mut tools = Vec::new();
         for tool in &identity.lead_tools {
             tools.push(if tools.is_empty() { b'[' } else { b',' });
@@ -241,5 +293,73 @@ impl Identity {
     /// Our session.
     pub fn session(&self) -> SessionId {
         self.session.into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn open(root: &Path) -> Result<StateDir, StateError> {
+        StateDir::open(root, OsStr::new("/h.sock"))
+    }
+
+    fn names(root: &Path) -> Vec<String> {
+        let mut names: Vec<String> =
+            durable::list(root).unwrap().into_iter().map(|name| name.into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_directory_is_used_only_if_it_is_known_what_wrote_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().join("a/state");
+        let state = open(&root).unwrap();
+        assert_eq!(std::fs::read(root.join("VERSION")).unwrap(), b"1\n");
+        assert_eq!(state.version(), Ok(Some(1)));
+        open(&root).unwrap();
+        // An interrupted first start leaves no more than this.
+        std::fs::rename(root.join("VERSION"), root.join(".VERSION.x.tmp")).unwrap();
+        std::fs::remove_dir_all(state.of_socket()).unwrap();
+        open(&root).unwrap();
+        for (version, why) in
+            [("", "no number"), ("x", "no number"), ("0", "no release wrote"), ("-1", "no number")]
+        {
+            std::fs::write(root.join("VERSION"), version).unwrap();
+            let error = open(&root).unwrap_err();
+            assert!(
+                matches!(error, StateError::Unversioned { .. }) && error.to_string().contains(why),
+                "{error}"
+            );
+        }
+        for version in ["2\n", "99999999999999999999"] {
+            std::fs::write(root.join("VERSION"), version).unwrap();
+            assert!(matches!(open(&root), Err(StateError::Newer { found, .. }) if found == version.trim()));
+        }
+        // Somebody's directory is not taken over: nothing is made there, and its mode stays.
+        let theirs = dir.path().join("theirs");
+        std::fs::create_dir(&theirs).unwrap();
+        std::fs::write(theirs.join("thesis.txt"), "").unwrap();
+        let mode = || std::os::unix::fs::MetadataExt::mode(&std::fs::metadata(&theirs).unwrap());
+        let before = mode();
+        let error = open(&theirs).unwrap_err();
+        assert!(error.to_string().contains("holds files and no VERSION"), "{error}");
+        assert_eq!((names(&theirs), mode()), (vec!["thesis.txt".to_owned()], before));
+        // Nor what a link leads to.
+        std::os::unix::fs::symlink(&theirs, dir.path().join("link")).unwrap();
+        assert!(matches!(open(&dir.path().join("link")), Err(StateError::Disk(_))));
+    }
+
+    #[test]
+    fn where_a_later_release_wrote_nothing_is_written() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("VERSION"), "2\n").unwrap();
+        let (state, identity) = StateDir::open_for_console(dir.path(), OsStr::new("/h.sock")).unwrap();
+        assert!(matches!(state.barred(), Some(StateError::Newer { .. })));
+        assert_eq!(identity.role, Role::Lead);
+        assert!(matches!(state.write_identity(&identity), Err(StateError::Newer { .. })));
+        assert!(matches!(open(dir.path()), Err(StateError::Newer { .. })));
+        assert_eq!(names(dir.path()), ["VERSION"]);
     }
 }

@@ -1,5 +1,7 @@
 //! No verb: the console.
 
+use std::num::NonZeroU32;
+
 use super::{Exit, Failure, out};
 use crate::config::{Config, Environment, Places};
 use crate::console::run::{self, Ended, Options, RunError};
@@ -31,6 +33,7 @@ pub fn run(places: Places, socket: Located, config: Config, go_on: GoOn) -> Resu
         socket,
         agent_dir: places.agent_dir,
         state_dir: places.state_dir,
+        keep_days: config.keep_days.map(NonZeroU32::get),
         second_attempt: second_attempt(&pane),
         on_leaving: pane.as_ref().ok().map(|_| Reexec::without_hint(pid)),
         on_becoming_chief: (Stage::of(var, pid) == Some(Stage::Left)).then(|| Reexec::hinted(pid)),

@@ -30,6 +30,15 @@ impl Out {
         self.closed
     }
 
+    /// Whether the reader has gone without a write: of a pipe the system tells.
+    pub fn has_lost_its_reader(&self) -> bool {
+        use rustix::event::{PollFd, PollFlags, poll};
+        let mut asked = [PollFd::new(&self.stdout, PollFlags::empty())];
+        let at_once = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
+        let answered = poll(&mut asked, Some(&at_once)).is_ok_and(|answered| answered > 0);
+        answered && asked[0].revents().intersects(PollFlags::ERR | PollFlags::HUP)
+    }
+
     /// Writes text for a reader, as its lines.
     ///
     /// # Errors

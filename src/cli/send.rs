@@ -248,6 +248,9 @@ impl Task<'_> {
             socket: self.socket.clone(),
             agent_dir: self.places.agent_dir.clone(),
             state_dir: self.places.state_dir.clone(),
+            // What is old goes with the next console.
+            keep_days: None,
+            may_only_watch: false,
             pane: Err("headman is Chief only for as long as one message takes".to_owned()),
             control,
         });

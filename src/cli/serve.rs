@@ -1,6 +1,7 @@
 //! `headman serve`: a Chief without a screen. It holds the lease, receives into the journal, and
 //! answers on the control socket.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use tokio::signal::unix::SignalKind;
@@ -12,7 +13,7 @@ use super::out::{Out, note};
 use super::signals::Signals;
 
 use crate::chief::service::Request;
-use crate::config::Places;
+use crate::config::{Config, Places};
 use crate::contract::json::ObjectWriter;
 use crate::control::host::{self, Host};
 use crate::control::socket::ControlSocket;
@@ -38,8 +39,14 @@ enum Ended {
 ///
 /// # Errors
 /// [`Failure`] where it can't be Chief, or lost the lease.
-pub fn run(places: Places, socket: Located, go_on: &GoOn, out: &mut Out) -> Result<Exit, Failure> {
-    match block_on(serve(places, socket, go_on, out))?? {
+pub fn run(
+    places: Places,
+    socket: Located,
+    config: &Config,
+    go_on: &GoOn,
+    out: &mut Out,
+) -> Result<Exit, Failure> {
+    match block_on(serve(places, socket, config, go_on, out))?? {
         Ended::Signal(exit) => Ok(exit),
         Ended::Left => Ok(Exit::Done),
         Ended::Again(again) => {
@@ -51,7 +58,13 @@ pub fn run(places: Places, socket: Located, go_on: &GoOn, out: &mut Out) -> Resu
     }
 }
 
-async fn serve(places: Places, socket: Located, go_on: &GoOn, out: &mut Out) -> Result<Ended, Failure> {
+async fn serve(
+    places: Places,
+    socket: Located,
+    config: &Config,
+    go_on: &GoOn,
+    out: &mut Out,
+) -> Result<Ended, Failure> {
     let failed = |error: &dyn std::fmt::Display| Failure::disk("serve", error, "See `headman doctor`");
     let mut signals = Signals::new().map_err(|error| failed(&error))?;
     let control = ControlSocket::of_environment(&places.state_dir, &socket.path);
@@ -61,6 +74,8 @@ async fn serve(places: Places, socket: Located, go_on: &GoOn, out: &mut Out) -> 
         socket,
         agent_dir: places.agent_dir,
         state_dir: places.state_dir,
+        keep_days: config.keep_days.map(NonZeroU32::get),
+        may_only_watch: false,
         pane,
         control,
     });
@@ -161,6 +176,8 @@ impl Watch<'_> {
         let before = std::mem::replace(&mut self.standing, standing);
         match &self.standing {
             Standing::Starting => {}
+            // Refused before it comes so far.
+            Standing::Barred { why, .. } => return Err(occupied(why, "Use the newer release")),
             Standing::Chief { lease, .. } => {
                 let text = format!("Chief under lease {lease}");
                 self.tell("standing", &text)?;

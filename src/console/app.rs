@@ -538,7 +538,10 @@ impl App {
         match self.model.standing() {
             Standing::Chief { .. } => self.confirm = Some(Confirm::Leave),
             Standing::Starting => {}
-            Standing::Observer { .. } | Standing::Suspended(_) | Standing::Lost { .. } => {
+            Standing::Observer { .. }
+            | Standing::Barred { .. }
+            | Standing::Suspended(_)
+            | Standing::Lost { .. } => {
                 self.request(Pending::BecomeChief, |ticket| Request::BecomeChief { ticket });
             }
         }

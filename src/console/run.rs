@@ -48,6 +48,8 @@ pub struct Options {
     pub agent_dir: AgentDir,
     /// Where our own state is.
     pub state_dir: PathBuf,
+    /// Months of the journal that are older than so many days go as we become Chief.
+    pub keep_days: Option<u32>,
     /// Our pane in Herdr; else why leads can't see us there, safe to print.
     pub pane: Result<PaneContext, String>,
     /// Keys in place of the default ones.
@@ -125,6 +127,8 @@ async fn console(options: Options, keymap: Keymap) -> Result<Ended, RunError> {
         socket: options.socket.clone(),
         agent_dir: options.agent_dir,
         state_dir: options.state_dir,
+        may_only_watch: true,
+        keep_days: options.keep_days,
         pane: options.pane,
         control,
     })?;
@@ -510,6 +514,13 @@ impl Console {
         let shown = durable::shown(&path).to_string();
         let bytes = text.to_str_lossy().into_owned().into_bytes();
         let offered = screen.copy(&bytes).is_ok();
+        if self.host.state.barred().is_some() {
+            let (said, role) = match offered {
+                true => ("Copied", Role::Good),
+                false => ("Not copied: the terminal takes no text", Role::Warning),
+            };
+            return self.app.say(format_args!("{said}."), role, self.now());
+        }
         let written = self.host.disk.run(move || durable::publish(&path, &bytes));
         let troubles = self.troubles.clone();
         tokio::spawn(async move {

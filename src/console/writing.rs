@@ -9,10 +9,13 @@ use super::theme::Role;
 use super::view::ask;
 use crate::chief::service::Request;
 use crate::contract::SessionId;
-use crate::fact::{Fact, Now};
+use crate::fact::{Fact, Now, Standing};
 
 impl App {
     pub(super) fn reply(&mut self, now: Now) {
+        if self.is_barred(now) {
+            return;
+        }
         if let Some(Layer::Ask(state)) = self.layers.last_mut() {
             if state.may_reply() {
                 state.compose(&self.model);
@@ -38,6 +41,9 @@ impl App {
 
     /// Opens the composer for a message, with its draft.
     pub(super) fn message(&mut self, now: Now) {
+        if self.is_barred(now) {
+            return;
+        }
         let Some(lead) = self.selected().cloned() else { return };
         self.keep_draft(now);
         let Some(mut state) = ask::State::message(&self.model, &lead) else {
@@ -54,6 +60,17 @@ impl App {
         }
         self.layers.retain(|layer| !matches!(layer, Layer::Ask(_)));
         self.layers.push(Layer::Ask(Box::new(state)));
+    }
+
+    /// Whether nothing can be written here, which is said then.
+    fn is_barred(&mut self, now: Now) -> bool {
+        let Standing::Barred { .. } = self.model.standing() else { return false };
+        self.say(
+            format_args!("You only watch: what you write could be neither sent nor kept."),
+            Role::Warning,
+            now,
+        );
+        true
     }
 
     /// Opens the ask of `lead` in place of another that is open.

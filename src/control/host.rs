@@ -32,6 +32,11 @@ pub struct Options {
     pub agent_dir: AgentDir,
     /// Where our own state is.
     pub state_dir: PathBuf,
+    /// Months of the journal that are older than so many days go as we become Chief; none goes
+    /// without.
+    pub keep_days: Option<u32>,
+    /// Whether a state directory of a later release is to be looked at: else it is an error.
+    pub may_only_watch: bool,
     /// Our pane in Herdr; else why leads can't see us there, safe to print.
     pub pane: Result<PaneContext, String>,
     /// Where others of ours find the service.
@@ -78,8 +83,14 @@ impl Host {
     /// [`HostError`]
     pub fn start(options: Options) -> Result<Self, HostError> {
         let started = Instant::now();
-        let state = StateDir::open(&options.state_dir, &options.socket.path)?;
-        let session = state.identity()?.session();
+        let (state, identity) = if options.may_only_watch {
+            StateDir::open_for_console(&options.state_dir, &options.socket.path)?
+        } else {
+            let state = StateDir::open(&options.state_dir, &options.socket.path)?;
+            let identity = state.identity()?;
+            (state, identity)
+        };
+        let session = identity.session();
         let runtime = options.agent_dir.runtime(&options.socket.path);
         let office = Arc::new(Office::new(options.agent_dir, runtime, session, started));
         let disk = DiskThread::spawn()?;
@@ -140,6 +151,7 @@ impl Host {
                 office: Arc::clone(&office),
                 disk: disk.clone(),
                 state: state.clone(),
+                keep_days: options.keep_days,
                 herdr: client,
                 place,
                 registrar,

@@ -119,56 +119,50 @@ impl Unreadable {
 /// Reads a private file of at most `limit` bytes: regular, ours, one name, not writable by others,
 /// not through a symbolic link. Never blocks on a FIFO.
 pub fn read_private(path: &Path, limit: usize) -> Result<Vec<u8>, Unreadable> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let fd = match fs::open(path, flags, Mode::empty()) {
+    let file = open_to_read(path)?;
+    let length = file.metadata().map_or(0, |found| found.len() as usize);
+    let mut bytes = Vec::with_capacity(length.min(limit + 1));
+    file.take(limit as u64 + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| Unreadable::Disk(DiskError::io("read", path)(error)))?;
+    if bytes.len() > limit { Err(Unreadable::TooLarge(limit)) } else { Ok(bytes) }
+}
+
+/// Opens a private file to read; refuses what [`read_private`] does, but for its size.
+pub fn open_to_read(path: &Path) -> Result<std::fs::File, Unreadable> {
+    open_checked(path, OFlags::RDONLY)
+}
+
+/// Opens a private file to read and write, made if missing; refuses what [`read_private`] does.
+/// Never blocks on a FIFO.
+pub fn open_private(path: &Path) -> Result<std::fs::File, Unreadable> {
+    open_checked(path, OFlags::RDWR | OFlags::CREATE)
+}
+
+/// The same, and whatever is written goes to its end, whoever else wrote there meanwhile.
+pub fn open_to_append(path: &Path) -> Result<std::fs::File, Unreadable> {
+    open_checked(path, OFlags::RDWR | OFlags::CREATE | OFlags::APPEND)
+}
+
+fn open_checked(path: &Path, flags: OFlags) -> Result<std::fs::File, Unreadable> {
+    let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let fd = match fs::open(path, flags, Mode::from_raw_mode(FILE_MODE)) {
         Ok(fd) => fd,
-        Err(Errno::NOENT) => return Err(Unreadable::Missing),
+        Err(Errno::NOENT) if !flags.contains(OFlags::CREATE) => return Err(Unreadable::Missing),
         Err(Errno::LOOP) => return Err(Unreadable::Symlink),
+        Err(Errno::ISDIR) => return Err(Unreadable::NotRegular("a directory")),
         // What the open of a socket answers.
         Err(Errno::NXIO) => return Err(Unreadable::NotRegular("a socket")),
         Err(reason) => return Err(Unreadable::Disk(DiskError::on("open", path)(reason))),
     };
     let stat = fs::fstat(&fd).map_err(|reason| Unreadable::Disk(DiskError::on("look at", path)(reason)))?;
     check_private(&stat)?;
-    let mut bytes = Vec::with_capacity((stat.st_size as usize).min(limit + 1));
-    std::fs::File::from(fd)
-        .take(limit as u64 + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|error| Unreadable::Disk(DiskError::io("read", path)(error)))?;
-    if bytes.len() > limit { Err(Unreadable::TooLarge(limit)) } else { Ok(bytes) }
-}
-
-/// Opens a private file to read and write, made if missing; refuses what [`read_private`] does.
-/// Never blocks on a FIFO.
-pub fn open_private(path: &Path) -> Result<std::fs::File, Unreadable> {
-    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let fd = match fs::open(path, flags, Mode::from_raw_mode(FILE_MODE)) {
-        Ok(fd) => fd,
-        Err(Errno::LOOP) => return Err(Unreadable::Symlink),
-        Err(Errno::ISDIR) => return Err(Unreadable::NotRegular("a directory")),
-        Err(Errno::NXIO) => return Err(Unreadable::NotRegular("a socket")),
-        Err(reason) => return Err(Unreadable::Disk(DiskError::on("open", path)(reason))),
-    };
-    let stat = fs::fstat(&fd).map_err(|reason| Unreadable::Disk(DiskError::on("look at", path)(reason)))?;
-    check_private(&stat)?;
     Ok(fd.into())
 }
 
-/// Opens a private file that exists, to read it and to append to it; refuses what [`read_private`]
-/// does. Never blocks on a FIFO.
-pub fn open_to_append(path: &Path) -> Result<std::fs::File, Unreadable> {
-    let flags = OFlags::RDWR | OFlags::APPEND | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let fd = match fs::open(path, flags, Mode::empty()) {
-        Ok(fd) => fd,
-        Err(Errno::NOENT) => return Err(Unreadable::Missing),
-        Err(Errno::LOOP) => return Err(Unreadable::Symlink),
-        Err(Errno::ISDIR) => return Err(Unreadable::NotRegular("a directory")),
-        Err(Errno::NXIO) => return Err(Unreadable::NotRegular("a socket")),
-        Err(reason) => return Err(Unreadable::Disk(DiskError::on("open", path)(reason))),
-    };
-    let stat = fs::fstat(&fd).map_err(|reason| Unreadable::Disk(DiskError::on("look at", path)(reason)))?;
-    check_private(&stat)?;
-    Ok(fd.into())
+/// The same for a file that exists.
+pub fn open_existing_to_append(path: &Path) -> Result<std::fs::File, Unreadable> {
+    open_checked(path, OFlags::RDWR | OFlags::APPEND)
 }
 
 fn check_private(stat: &fs::Stat) -> Result<(), Unreadable> {

@@ -30,10 +30,9 @@ impl Query {
         *self == Self::default()
     }
 
-    /// Whether `letter` is wanted, as far as that can be told without its text.
-    pub fn takes(&self, letter: &Letter) -> bool {
-        self.lead.as_ref().is_none_or(|lead| letter.lead.as_ref() == Some(lead))
-            && (!self.unread || letter.is_unread())
+    /// Whether what `lead` sent is wanted, as far as that can be told without its text.
+    pub fn takes(&self, lead: Option<&SessionId>, is_unread: bool) -> bool {
+        self.lead.as_ref().is_none_or(|wanted| lead == Some(wanted)) && (!self.unread || is_unread)
     }
 }
 

@@ -171,7 +171,7 @@ impl SessionFile {
     pub fn lock(&mut self) -> Result<Held, SessionError> {
         let deadline = Instant::now() + PATIENCE;
         let file = loop {
-            let file = durable::open_to_append(&self.path).map_err(|why| self.unreadable(why))?;
+            let file = durable::open_existing_to_append(&self.path).map_err(|why| self.unreadable(why))?;
             // By its path: the standard library has methods of the same names.
             match fs2::FileExt::try_lock_exclusive(&file) {
                 Ok(()) => break file,
@@ -193,7 +193,7 @@ impl SessionFile {
     /// # Errors
     /// As [`SessionFile::lock`].
     pub fn look(&mut self) -> Result<(), SessionError> {
-        let file = durable::open_to_append(&self.path).map_err(|why| self.unreadable(why))?;
+        let file = durable::open_existing_to_append(&self.path).map_err(|why| self.unreadable(why))?;
         self.read(&file)
     }
 
@@ -254,7 +254,7 @@ impl SessionFile {
     /// # Errors
     /// As [`SessionFile::lock`].
     pub fn reply_to(&self, ask: Uuid) -> Result<Option<(Uuid, Untrusted)>, SessionError> {
-        let file = durable::open_to_append(&self.path).map_err(|why| self.unreadable(why))?;
+        let file = durable::open_existing_to_append(&self.path).map_err(|why| self.unreadable(why))?;
         let mut reader = BufReader::with_capacity(1 << 16, file);
         let mut reply = None;
         let mut line = Vec::new();

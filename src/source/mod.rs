@@ -1,5 +1,6 @@
 //! Everything that looks outside and emits facts: record changes and Herdr's inventory.
 
+pub mod changes;
 pub mod inventory;
 pub mod peers;
 pub mod records;

@@ -65,14 +65,14 @@ impl Scene {
     /// How often the ask is listed as received there.
     fn listed(&self, home: &Path) -> usize {
         let journal = self.stage.journal(home);
-        journal.index().received().filter(|it| it.letter.ask == Some(self.ask)).count()
+        journal.index().received().filter(|it| it.ask == Some(self.ask)).count()
     }
 
     /// The last reply that was sent from there.
     fn last_reply(&self, home: &Path) -> Message {
         let journal = self.stage.journal(home);
-        let replies = journal.index().sent().filter(|entry| entry.message.kind == Kind::ChiefReply);
-        (*replies.max_by_key(|entry| entry.message.created_at).unwrap().message).clone()
+        let replies = journal.index().sent().filter(|entry| entry.kind == Kind::ChiefReply);
+        journal.message(replies.max_by_key(|entry| entry.created_at).unwrap()).unwrap()
     }
 }
 

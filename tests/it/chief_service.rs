@@ -104,8 +104,14 @@ impl World {
     }
 
     pub(crate) fn service(&self, name: &str) -> Service {
-        let state = self.state(name);
-        let session = state.identity().unwrap().session();
+        self.service_keeping(name, None)
+    }
+
+    /// The same, which keeps what was received and sent for so many days.
+    pub(crate) fn service_keeping(&self, name: &str, keep_days: Option<u32>) -> Service {
+        let root = self.dir.path().join(name);
+        let (state, identity) = StateDir::open_for_console(&root, self.herdr.socket.as_os_str()).unwrap();
+        let session = identity.session();
         let office = Arc::new(Office::new(self.agent_dir(), self.runtime(), session, Instant::now()));
         let (facts, received) = fact::channel();
         let (requests, asked) = mpsc::channel(64);
@@ -122,6 +128,7 @@ impl World {
             office: Arc::clone(&office),
             disk: DiskThread::spawn().unwrap(),
             state,
+            keep_days,
             herdr: self.herdr.client().with_timeout(Duration::from_secs(2)),
             place: Place::none(),
             registrar: None,

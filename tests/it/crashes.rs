@@ -146,8 +146,8 @@ fn count<'a>(texts: impl IntoIterator<Item = &'a String>, text: &str) -> usize {
     texts.into_iter().filter(|it| *it == text).count()
 }
 
-fn received(index: &Index, text: &str) -> usize {
-    index.received().filter(|it| it.letter.preview == text).count()
+fn received(journal: &Journal, text: &str) -> usize {
+    journal.index().received().filter(|it| journal.text(it).unwrap() == text).count()
 }
 
 /// Runs `case` for each name, several at once.
@@ -375,18 +375,18 @@ fn kill_chief(stage: &Stage, template: &Template, post: &Post, name: &str, kill:
     let taken = lead.end();
     let journal = stage.journal(&home);
     let index = journal.index();
-    assert_eq!(index.damaged, 0);
+    assert_eq!(journal.damaged(), 0);
 
     // To the Chief: everything once.
     for text in [QUESTION, "told by the lead", "too late", "half removed"] {
         let expected = if text == "told by the lead" { 2 } else { 1 };
-        assert_eq!(received(index, text), expected, "{text}: {:?}", index.received().collect::<Vec<_>>());
+        assert_eq!(received(&journal, text), expected, "{text}: {:?}", index.received().collect::<Vec<_>>());
     }
     // To the lead: everything once that was said to be sent, and nothing twice.
     assert_eq!(count(&taken, "queued"), 1, "{taken:?}");
     for (line, text) in [("message hello", "hello"), ("reply yes", "yes")] {
         let times = count(&taken, text);
-        let journalled = index.sent().any(|entry| entry.message.text == text);
+        let journalled = index.sent().any(|entry| journal.message(entry).unwrap().text == text);
         assert_eq!(times, usize::from(journalled), "{text}: {taken:?}");
         assert!(journalled || !done.contains(&line), "{text}");
     }
@@ -493,12 +493,7 @@ fn kill_lead(stage: &Stage, post: &Post, point: &str) {
         assert_eq!(session_file().matches(&whole).count(), 1, "{text}: {}", session_file());
     }
     let journal = stage.journal(&home);
-    assert_eq!(
-        received(journal.index(), QUESTION),
-        1,
-        "{:?}",
-        journal.index().received().collect::<Vec<_>>()
-    );
+    assert_eq!(received(&journal, QUESTION), 1, "{:?}", journal.index().received().collect::<Vec<_>>());
     // What it was removing is gone; what it never held is nobody's, and stays.
     let left = below(inbox.path());
     let was_never_held = |path: &PathBuf| path.to_str().unwrap().contains(".json.lock.");
@@ -566,7 +561,7 @@ fn a_console_killed_between_journal_and_removal_has_an_ask_once() {
     let mut killed = console.start(Some("reception:journalled"));
     assert_eq!(killed.wait_for_exit().signal(), Some("Killed"));
     let asks = |index: &Index| -> Vec<(SessionId, Uuid)> {
-        let asks = index.received().filter_map(|it| Some((it.letter.lead.clone()?, it.letter.ask?)));
+        let asks = index.received().filter_map(|it| Some((it.lead.clone()?, it.ask?)));
         asks.collect()
     };
     assert!(!asks(console.journal().index()).is_empty());

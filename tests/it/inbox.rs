@@ -1,462 +1,510 @@
-//! The inbox on the screen, over a real journal: all of it can be reached, searched and read whole,
-//! while only what is in sight is kept.
+//! `headman inbox`: what leads sent, read from the journal while another process writes it; its upkeep.
 
-use std::sync::Arc;
-use std::time::Instant;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::PathBuf;
+use std::process::{Child, Stdio};
+use std::sync::mpsc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use headman::chief::inquiry::Which;
-use headman::chief::journal::{Event, Journal};
-use headman::chief::service::Request;
-use headman::chief::staff::Office;
-use headman::console::app::{App, Effect};
-use headman::console::theme::{GlyphChoice, Theme};
-use headman::contract::{Kind, Message, Timestamp, Uuid};
-use headman::disk::AgentDir;
-use headman::fact::{Answer, Answered, Fact, Found, Inquiry, Now, Query};
+use headman::chief::journal::{Event, Journal, Month};
+use headman::chief::state_dir::StateDir;
+use headman::contract::{Kind, LeadRecord, Message, PendingAsk, SessionId, Timestamp, Uuid};
+use headman::disk::sidecar::Sidecar;
+use headman::disk::{durable, inbox, records};
+use headman::fact::Fate;
+use serde_json::{Value, json};
 
-use crate::screens::{START, app, app_in, at, press, session, shown, uuid};
+use crate::cli_support::{DEADLINE, Place, Ran};
+use crate::pty::{self, Harness};
 
-/// A console over a journal, without a service: what the inbox asks is answered here.
-struct Desk {
-    app: App,
-    office: Office,
-    /// Everything that was asked.
-    asked: Vec<Inquiry>,
-    /// What else was wanted.
-    requests: Vec<Request>,
-    _dir: tempfile::TempDir,
+const LEAD: &str = "01a0f2aa-6b3c-4def-8123-456789abcdef";
+const OTHER: &str = "01a0f2aa-ffff-4def-8123-456789abcdef";
+const DAY: u64 = 24 * 3600 * 1000;
+const HOSTILE: &str = "Build \u{1b}[2J done\n\n2026-01-01 00:00  unread   ask  from me\r\u{202e}\u{200b}x";
+
+/// A place whose journal this test writes.
+struct Post {
+    place: Place,
+    socket: PathBuf,
+    state: StateDir,
 }
 
-fn letter(nth: u64, lead: &str, kind: Kind, text: &str) -> Message {
+impl Post {
+    fn new() -> Self {
+        let mut place = Place::new();
+        let socket = place.path("h.sock");
+        place.set("HERDR_SOCKET_PATH", socket.to_str().unwrap());
+        place.set("TZ", "UTC");
+        let state = StateDir::open(&place.state_dir(), socket.as_os_str()).unwrap();
+        Self { place, socket, state }
+    }
+
+    fn journal(&self) -> Journal {
+        Journal::open(&self.state.journal()).unwrap()
+    }
+
+    fn chief(&self) -> SessionId {
+        self.state.identity().unwrap().session()
+    }
+
+    fn runtime(&self) -> headman::disk::Runtime {
+        self.place.agent_dir().runtime(self.socket.as_os_str())
+    }
+
+    fn segment(&self, at: Timestamp) -> PathBuf {
+        self.state.journal().join(Month::of(at).segment())
+    }
+
+    fn run(&self, arguments: &[&str]) -> Ran {
+        let ran = self.place.run(&[&["inbox"], arguments].concat());
+        ran.assert_harmless();
+        ran
+    }
+
+    fn lines(&self, arguments: &[&str]) -> Vec<Value> {
+        let ran = self.run(&[&["--json"], arguments].concat());
+        assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
+        ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+}
+
+fn now() -> Timestamp {
+    Timestamp::from_millis(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() as u64)
+}
+
+fn days_ago(days: u64) -> Timestamp {
+    Timestamp::from_millis(now().as_millis() - days * DAY)
+}
+
+fn up(lead: &str, kind: Kind, text: &str) -> Message {
+    let lead = SessionId::new(lead).unwrap();
     Message {
         id: Uuid::random(),
-        lease: uuid(900),
+        lease: Uuid::random(),
         kind,
-        from: session(lead),
-        to: session("chief"),
-        lead: session(lead),
-        ask: kind.has_ask().then(|| uuid(100)),
+        from: lead.clone(),
+        to: SessionId::new("chief").unwrap(),
+        lead,
+        ask: kind.has_ask().then(Uuid::random),
         text: text.into(),
-        created_at: Timestamp::from_millis(START + nth),
+        created_at: Timestamp::from_millis(1_796_029_920_000),
     }
 }
 
-impl Desk {
-    fn new(app: App, letters: &[(Message, Option<&str>)]) -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let agent_dir = AgentDir::resolve(Some(dir.path().as_os_str()), dir.path());
-        let runtime = agent_dir.runtime("/run/h.sock".as_ref());
-        let office = Office::new(agent_dir, runtime, session("chief"), Instant::now());
-        let mut journal = Journal::open(&dir.path().join("journal")).unwrap();
-        let at_once = if letters.len() < 100 { 1 } else { 1_000 };
-        for letters in letters.chunks(at_once) {
-            let bytes: Vec<Vec<u8>> = letters.iter().map(|(it, _)| it.to_bytes().unwrap()).collect();
-            let events: Vec<Event<'_>> = (letters.iter().zip(&bytes))
-                .map(|((message, refused), bytes)| Event::Received {
-                    id: message.id,
-                    bytes,
-                    message: Some(message),
-                    refused: *refused,
-                })
-                .collect();
-            journal.append(&events, letters[0].0.created_at).unwrap();
-        }
-        *office.journal() = Some(journal);
-        let mut desk = Self { app, office, asked: Vec::new(), requests: Vec::new(), _dir: dir };
-        desk.tell(at(0));
-        desk
-    }
-
-    /// What the service tells of the journal.
-    fn tell(&mut self, now: Now) {
-        let mail = self.office.journal().as_ref().unwrap().index().mail(100);
-        self.app.facts(vec![Fact::Mail(Arc::new(mail))], now);
-    }
-
-    fn append(&mut self, event: &Event<'_>) {
-        self.office
-            .journal()
-            .as_mut()
-            .unwrap()
-            .append(&[event.clone()], Timestamp::from_millis(START))
-            .unwrap();
-    }
-
-    /// Answers one question; says whether there was one.
-    fn answer(&mut self, now: Now) -> bool {
-        let mut facts = Vec::new();
-        for effect in self.app.take_effects() {
-            match effect {
-                Effect::Request(Request::Inquire { ticket, inquiry }) => {
-                    let result = self.office.answer(&inquiry).map_err(|error| error.to_string());
-                    self.asked.push(inquiry);
-                    facts.push(Fact::Answered(Answered { ticket, result }));
-                }
-                Effect::Request(request) => self.requests.push(request),
-                _ => {}
-            }
-        }
-        let is_any = !facts.is_empty();
-        self.app.facts(facts, now);
-        is_any
-    }
-
-    fn press(&mut self, keys: &str, now: Now) {
-        press(&mut self.app, keys, now);
-        while self.answer(now) {}
-    }
-
-    fn screen(&self, width: u16, height: u16) -> String {
-        shown(&self.app, width, height, at(300))
-    }
+fn down(text: &str) -> Message {
+    let message = up(LEAD, Kind::ChiefMessage, text);
+    Message { from: message.to.clone(), to: message.lead.clone(), ..message }
 }
 
-const LONG: &str = "The migration of the address table is through. Of 41,310 rows 12 have no country, and I left \
-    them as they are; they are listed in reports/no-country.csv. Everything else is in the new form, and the \
-    old columns are still there until somebody says that they can go.\n\nOne thing to decide: the index over the \
-    postal codes takes 2 GB. Without it a search takes longer: reports/index.md has 90 ms.";
-
-fn letters() -> Vec<(Message, Option<&'static str>)> {
-    let hostile = "late \u{1b}[2J\u{202e}evil";
-    vec![
-        (letter(1_000, "s-auth", Kind::LeadAsk, "Do we reject refresh tokens?"), None),
-        (letter(2_000, "s-gone", Kind::LeadMessage, hostile), Some("it was written under an earlier lease")),
-        (letter(120_000, "s-docs", Kind::LeadMessage, "The site is up, with the new search."), None),
-        (letter(200_000, "s-auth", Kind::LeadMessage, LONG), None),
-        (letter(230_000, "s-tf", Kind::LeadMessage, "Plan: 3 to add, 0 to destroy."), None),
-    ]
-}
-
-fn desk() -> Desk {
-    let mut desk = Desk::new(app(), &letters());
-    desk.append(&Event::Read(&[1]));
-    desk.tell(at(240));
-    desk
-}
-
-fn snapshot(name: &str, desk: &Desk) {
-    for (width, height) in [(120, 40), (80, 24), (60, 30), (40, 15), (20, 6)] {
-        let screen = desk.screen(width, height);
-        let bad = screen.chars().find(|it| *it != '\n' && headman::contract::text::is_unsafe_to_show(*it));
-        assert_eq!(bad, None, "{screen:?}");
-        insta::assert_snapshot!(format!("{name}_{width}x{height}"), screen);
-    }
+fn receive(journal: &mut Journal, message: &Message, refused: Option<&str>, at: Timestamp) {
+    let bytes = message.to_bytes().unwrap();
+    let event = Event::Received { id: message.id, bytes: &bytes, message: Some(message), refused };
+    journal.append(&[event], at).unwrap();
 }
 
 #[test]
-fn it_opens_at_the_newest_unread_and_shows_each_letter_whole() {
-    let mut desk = desk();
-    desk.append(&Event::Read(&[5]));
-    desk.tell(at(240));
-    desk.press("i", at(240));
-    // Nothing was marked by that, and nothing is cut.
-    snapshot("inbox", &desk);
-    assert!(desk.screen(120, 40).contains("reports/index.md"));
-    assert!(desk.requests.iter().all(|request| !matches!(request, Request::Mark { .. })));
-    let texts = desk.asked.iter().filter(|it| matches!(it, Inquiry::Text(4))).count();
-    assert_eq!(texts, 1, "{:?}", desk.asked);
-    desk.press("\n", at(241));
-    assert!(
-        matches!(desk.requests[..], [.., Request::Mark { which: Which::Letter(4), read: true, .. }]),
-        "{:?}",
-        desk.requests
-    );
-    snapshot("inbox_opened", &desk);
-    // A short one is whole as it is, and is not asked for.
-    desk.press("\u{1b}jj", at(242));
-    assert!(desk.screen(120, 40).contains("Not accepted: it was written under an earlier lease."));
-    assert!(!desk.asked.iter().any(|it| matches!(it, Inquiry::Text(seq) if *seq != 4)), "{:?}", desk.asked);
-    desk.press("i", at(243));
-    assert!(desk.screen(80, 24).contains("NEEDS YOU"));
-}
-
-#[test]
-fn a_text_that_is_cut_says_so_until_the_rest_is_there_or_can_not_be_read() {
-    let mut desk = desk();
-    desk.press("i", at(240));
-    press(&mut desk.app, "j", at(240));
-    let screen = desk.screen(80, 24);
-    assert!(
-        screen.contains("\u{2026} (the rest is being read)") && !screen.contains("reports/index.md"),
-        "{screen}"
-    );
-    // Nothing to copy before it is whole.
-    press(&mut desk.app, "y", at(240));
-    assert!(desk.screen(80, 24).contains("There is nothing to copy here."));
-    let ticket = desk.app.take_effects().into_iter().find_map(|effect| match effect {
-        Effect::Request(Request::Inquire { ticket, inquiry: Inquiry::Text(4) }) => Some(ticket),
-        _ => None,
-    });
-    let failed =
-        Answered { ticket: ticket.unwrap(), result: Err("can't read it: Input/output error".to_owned()) };
-    desk.app.facts(vec![Fact::Answered(failed)], at(240));
-    press(&mut desk.app, "", at(240));
-    let screen = desk.screen(80, 24);
-    assert!(screen.contains("The rest can't be read: can't"), "{screen}");
-}
-
-#[test]
-fn it_is_narrowed_to_a_lead_to_what_is_unread_and_to_what_is_searched_for() {
-    let mut desk = desk();
-    desk.press("ij", at(240));
-    desk.press("l", at(240));
-    let screen = desk.screen(120, 40);
-    assert!(screen.contains("from api/main/auth-rewrite") && screen.contains("2 found"), "{screen}");
-    assert!(!screen.contains("3 to add"));
-    // The cursor stays on its letter.
-    assert!(screen.contains("reports/index.md"), "{screen}");
-    desk.press("u", at(240));
-    let screen = desk.screen(120, 40);
-    assert!(screen.contains("unread \u{b7} from api") && screen.contains("1 found"), "{screen}");
-    snapshot("inbox_narrowed", &desk);
-    desk.press("ul", at(240));
-    assert!(desk.screen(120, 40).contains("3 to add"));
-    // Far beyond what the list knows of it.
-    desk.press("/90 MS\n", at(240));
-    assert!(desk.screen(80, 24).contains("Nothing matches."), "capitals stand for themselves");
-    desk.press("/", at(240));
-    for _ in 0..2 {
-        desk.app.key(crossterm::event::KeyCode::Backspace.into(), at(240));
-    }
-    desk.press("ms", at(240));
-    let screen = desk.screen(80, 24);
-    assert!(screen.contains("/ 90 ms\u{2581}") && screen.contains("1 found") && screen.contains("90 ms."));
-    snapshot("inbox_searched", &desk);
-    // One layer at a time: the search, then what else narrows it, then the inbox.
-    desk.press("\nu\u{1b}", at(240));
-    assert!(
-        !desk.screen(80, 24).contains("90 ms\u{2581}")
-            && desk.screen(80, 24).contains("unread \u{b7}") == false
-    );
-    desk.press("\u{1b}", at(240));
-    assert!(!desk.screen(80, 24).contains("found"));
-    desk.press("\u{1b}", at(240));
-    assert!(desk.screen(80, 24).contains("NEEDS YOU"));
-    // From the list of leads: what the selected one sent.
-    desk.press("l", at(240));
-    let screen = desk.screen(120, 40);
-    assert!(screen.contains("from api/main/auth-rewrite") && !screen.contains("3 to add"), "{screen}");
-}
-
-#[test]
-fn n_goes_through_every_place_of_what_is_searched_for() {
-    let text = |words: usize| format!("token {}token", "word ".repeat(words));
-    let mut all: Vec<(Message, Option<&str>)> = vec![
-        (letter(1_000, "s-auth", Kind::LeadMessage, &text(1)), None),
-        (letter(2_000, "s-tf", Kind::LeadMessage, "nothing of it"), None),
+fn what_leads_sent_is_printed_whole_in_both_forms() {
+    let post = Post::new();
+    assert_eq!(post.run(&[]).stdout, "No messages.\n");
+    // While a console is Chief.
+    let _lease = Sidecar::take(&post.state.sidecar()).unwrap().unwrap();
+    let mut journal = post.journal();
+    let at = Timestamp::from_millis(1_796_029_920_000);
+    let long = "word ".repeat(400);
+    let messages = [
+        up(LEAD, Kind::LeadAsk, &long),
+        up(OTHER, Kind::LeadMessage, HOSTILE),
+        up(LEAD, Kind::LeadMessage, "late"),
     ];
-    all.push((letter(3_000, "s-docs", Kind::LeadMessage, &text(500)), None));
-    let mut desk = Desk::new(app(), &all);
-    desk.press("in", at(240));
-    assert!(desk.screen(80, 24).contains("Nothing is searched for: / begins."));
-    desk.press("/token\n", at(240));
-    assert!(desk.screen(80, 24).contains("2 found"));
-    let top = |desk: &Desk| desk.screen(80, 24).lines().nth(2).unwrap().contains("message received");
-    assert!(top(&desk));
-    desk.press("n", at(240));
-    assert!(!top(&desk), "the second place is far below");
-    desk.press("n", at(240));
-    let screen = desk.screen(80, 24);
-    assert!(screen.contains("token word token"), "the next letter that has it: {screen}");
-    desk.press("nn", at(240));
-    assert!(desk.screen(80, 24).contains("token word token"), "there is none after it");
-    desk.press("NN", at(240));
-    assert!(
-        !top(&desk) && !desk.screen(80, 24).contains("token word token"),
-        "the last place of that before"
+    receive(&mut journal, &messages[0], None, at);
+    receive(&mut journal, &messages[1], None, at);
+    receive(&mut journal, &messages[2], Some("it was written under an earlier lease"), at);
+    let torn = Uuid::random();
+    let event = Event::Received { id: torn, bytes: b"{\xff", message: None, refused: Some("not JSON") };
+    journal.append(&[event, Event::Read(&[1])], at).unwrap();
+    // The next one is just being written.
+    let mut file = std::fs::OpenOptions::new().append(true).open(post.segment(at)).unwrap();
+    file.write_all(b"{\"v\":1,\"seq\":6,\"at\":1,\"kind\":\"received\",\"id\":\"").unwrap();
+    let before = post.place.picture();
+
+    let all = post.lines(&[]);
+    let wanted = |message: &Message, seq: u64, read: bool, refused: Value| {
+        json!({"id": message.id.to_string(), "seq": seq, "kind": message.kind.as_str(),
+            "session": message.lead.as_untrusted().to_str_lossy(), "ask_id": message.ask.map(|ask| ask.to_string()),
+            "created_at": message.created_at.as_millis(), "received_at": at.as_millis(), "read": read,
+            "refused": refused, "text": message.text.to_str_lossy()})
+    };
+    assert_eq!(all[0], wanted(&messages[0], 1, true, Value::Null));
+    assert_eq!(all[1], wanted(&messages[1], 2, false, Value::Null));
+    assert_eq!(all[2], wanted(&messages[2], 3, false, "it was written under an earlier lease".into()));
+    assert_eq!(
+        all[3],
+        json!({"id": torn.to_string(), "seq": 4, "kind": null, "session": null, "ask_id": null, "created_at": null,
+            "received_at": at.as_millis(), "read": false, "refused": "not JSON", "text": "{\u{fffd}"})
     );
-    desk.press("N", at(240));
-    assert!(top(&desk));
-}
+    assert_eq!(all.len(), 4);
 
-#[test]
-fn read_and_unread_are_marked_by_letter_and_by_lead() {
-    let mut desk = desk();
-    desk.press("iU", at(240));
-    desk.press("jA", at(240));
-    desk.press("jjU", at(240));
-    let marks: Vec<_> = (desk.requests.iter())
-        .filter_map(|request| match request {
-            Request::Mark { which, read, .. } => Some((which.clone(), *read)),
-            _ => None,
-        })
-        .collect();
-    assert_eq!(marks, [(Which::Letter(5), true), (Which::Lead(session("s-auth")), true)]);
-    assert!(desk.screen(80, 24).contains("What was refused is neither read nor unread."));
-    // What the journal tells is shown, in the list and of the letter itself.
-    let unread = |desk: &Desk| {
-        let screen = desk.screen(80, 24);
-        let rows: Vec<bool> =
-            (2..7).map(|row| screen.lines().nth(row).unwrap().chars().nth(2) == Some('\u{25cf}')).collect();
-        (rows, screen.contains("enter marks it as read"))
+    let ran = post.run(&[]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
+    let id = |message: &Message| message.id.to_string()[..8].to_owned();
+    let heads: Vec<&str> = ran.stdout.lines().filter(|line| line.starts_with("2026-11-30")).collect();
+    assert_eq!(
+        heads,
+        [
+            format!("2026-11-30 09:12  read     ask      from {LEAD}  {}", id(&messages[0])),
+            format!("2026-11-30 09:12  unread   message  from {OTHER}  {}", id(&messages[1])),
+            format!("2026-11-30 09:12  refused  message  from {LEAD}  {}", id(&messages[2])),
+            format!("2026-11-30 09:12  refused  no message  from nobody known  {}", &torn.to_string()[..8]),
+        ]
+    );
+    // Whole, and nothing in a text can pass for another message.
+    assert!(ran.stdout.contains(&format!("\n    {long}")), "{}", ran.stdout);
+    assert!(ran.stdout.contains("\n    2026-01-01 00:00  unread   ask  from me"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("\n    Not accepted: it was written under an earlier lease.\n    late\n"));
+
+    let texts = |arguments: &[&str]| -> Vec<u64> {
+        post.lines(arguments).iter().map(|it| it["seq"].as_u64().unwrap()).collect()
     };
-    desk.press("gg", at(240));
-    assert_eq!(unread(&desk), (vec![true, true, true, false, false], true));
-    desk.append(&Event::Read(&[5, 4]));
-    desk.append(&Event::Unread(&[1]));
-    desk.tell(at(241));
-    while desk.answer(at(241)) {}
-    assert_eq!(unread(&desk), (vec![false, false, true, false, true], false));
+    assert_eq!(texts(&["--unread"]), [2]);
+    assert_eq!(texts(&["--lead", LEAD]), [1, 3]);
+    assert_eq!(texts(&["--lead", &OTHER[..13], "--unread"]), [2]);
+    assert_eq!(post.run(&["--unread", "--lead", LEAD]).stdout, "No unread messages.\n");
+    assert_eq!(post.place.picture(), before, "it only reads");
 }
 
 #[test]
-fn the_lead_of_a_letter_is_answered_and_written_to_from_there() {
-    let mut desk = desk();
-    desk.press("iG", at(240));
-    assert!(desk.screen(120, 40).contains("It still asks this: r replies."));
-    desk.press("r", at(240));
-    let screen = desk.screen(120, 40);
-    assert!(screen.contains("Reply") && screen.contains("refresh tokens that have expired"), "{screen}");
-    desk.press("\u{1b}\u{1b}", at(240));
-    assert!(desk.screen(120, 40).contains("Inbox"), "back where it was");
-    // tf-upgrade asks nothing.
-    desk.press("ggr", at(240));
-    assert!(desk.screen(120, 40).contains("This lead asks nothing now."));
-    desk.press("m", at(240));
-    let screen = desk.screen(120, 40);
-    assert!(screen.contains("Message") && screen.contains("infra/main/tf-upgrade"), "{screen}");
-    // s-gone is not listed.
-    desk.press("\u{1b}\u{1b}jjjm", at(240));
-    assert!(desk.screen(120, 40).contains("That lead is not listed now."));
-}
-
-#[test]
-fn what_comes_meanwhile_stands_above_and_the_cursor_stays() {
-    let mut desk = desk();
-    desk.press("ij", at(240));
-    assert!(desk.screen(120, 40).contains("reports/index.md"));
-    let new = letter(240_000, "s-ops", Kind::LeadMessage, "Something new.");
-    let bytes = new.to_bytes().unwrap();
-    desk.append(&Event::Received { id: new.id, bytes: &bytes, message: Some(&new), refused: None });
-    desk.tell(at(241));
-    while desk.answer(at(241)) {}
-    let screen = desk.screen(120, 40);
-    assert!(screen.contains("Something new.") && screen.contains("6 in all"), "{screen}");
-    assert!(screen.contains("reports/index.md"), "{screen}");
-}
-
-const MANY: u64 = 20_000;
-
-/// 20,000 letters from three leads; every thousandth has a word at the end of a long text.
-fn many() -> Desk {
-    let filling = "It goes on as it did before. ".repeat(40);
-    let text = |nth: u64| match nth {
-        _ if nth.is_multiple_of(1_000) => format!("Number {nth}. {filling} Needle."),
-        _ if nth.is_multiple_of(4) => format!("Number {nth}. {filling}"),
-        _ => format!("Number {nth}."),
+fn what_can_not_be_read_or_found_is_told() {
+    let post = Post::new();
+    let mut journal = post.journal();
+    receive(&mut journal, &up(LEAD, Kind::LeadMessage, "one"), None, now());
+    receive(&mut journal, &up(OTHER, Kind::LeadMessage, "two"), None, now());
+    for (lead, said) in [
+        ("nobody-at-all", "nothing came from session nobody-at-all"),
+        (&LEAD[..7], "nothing came from session 01a0f2a"),
+        (&LEAD[..9], "2 leads' sessions begin so"),
+    ] {
+        let ran = post.run(&["--json", "--lead", lead]);
+        assert_eq!(ran.code, 1);
+        assert_eq!(ran.json()["error"]["code"], "not_found");
+        assert!(ran.stderr.contains(said), "{}", ran.stderr);
+    }
+    // A lead that has sent nothing yet is one.
+    let record = LeadRecord {
+        instance: Uuid::random(),
+        session: SessionId::new("quiet-lead-1").unwrap(),
+        pending_ask: None,
+        updated_at: Timestamp::from_millis(1),
     };
-    let leads = ["s-auth", "s-tf", "s-docs"];
-    let letters: Vec<_> = (1..=MANY)
-        .map(|nth| (letter(nth, leads[(nth % 3) as usize], Kind::LeadMessage, &text(nth)), None))
-        .collect();
-    Desk::new(app(), &letters)
+    durable::ensure_directories(post.place.agent_dir().path(), &post.runtime().leads()).unwrap();
+    records::write_lead(&post.runtime(), &record).unwrap();
+    assert_eq!(post.run(&["--lead", "quiet-le"]).stdout, "No messages.\n");
+
+    // Lines that can't be understood hide no other.
+    let mut file = std::fs::OpenOptions::new().append(true).open(post.segment(now())).unwrap();
+    file.write_all(b"nonsense\n{\"v\":7}\n").unwrap();
+    let ran = post.run(&["--json"]);
+    assert_eq!((ran.code, ran.stdout.lines().count()), (0, 2));
+    assert!(ran.stderr.contains("2 lines of the journal can't be read"), "{}", ran.stderr);
+    // Nor does a later release, as far as this one understands it.
+    std::fs::write(post.place.state_dir().join("VERSION"), "2\n").unwrap();
+    let ran = post.run(&["--json"]);
+    assert_eq!((ran.code, ran.stdout.lines().count()), (0, 2));
+    assert!(ran.stderr.contains("is of version 2"), "{}", ran.stderr);
+    std::fs::write(post.place.state_dir().join("VERSION"), "1\n").unwrap();
+
+    // A segment that is not ours alone is none; a FIFO holds nobody up.
+    let fifo = post.state.journal().join("2020-01.jsonl");
+    let made = std::process::Command::new("mkfifo").arg(&fifo).status().unwrap();
+    assert!(made.success());
+    let ran = post.run(&["--json"]);
+    assert_eq!((ran.code, ran.json()["error"]["code"].as_str()), (4, Some("disk")));
+    assert!(ran.stderr.contains("2020-01.jsonl: it is a FIFO"), "{}", ran.stderr);
+    std::fs::remove_file(&fifo).unwrap();
+    std::os::unix::fs::symlink(post.segment(now()), &fifo).unwrap();
+    assert!(post.run(&[]).stderr.contains("it is a symbolic link"));
 }
 
-#[test]
-fn of_twenty_thousand_letters_each_is_reached_and_found_in_bounded_parts() {
-    let mut desk = many();
-    desk.press("i", at(240));
-    let screen = desk.screen(80, 24);
-    assert!(screen.contains("20000 unread, 20000 in all") && screen.contains("Number 20000."), "{screen}");
-    // From end to end, and page by page: nothing is left out.
-    desk.press("G", at(240));
-    assert!(desk.screen(80, 24).contains("Number 1."));
-    let end = crossterm::event::KeyCode::PageUp;
-    for _ in 0..30 {
-        desk.app.key(end.into(), at(240));
-        while desk.answer(at(240)) {}
-    }
-    let screen = desk.screen(120, 40);
-    assert!(!screen.contains("  \u{2026}  "), "every row is there: {screen}");
-    desk.asked.clear();
-
-    // A search reads in slices, and every key between two of them is heard.
-    press(&mut desk.app, "/needle", at(240));
-    let mut slices = 0;
-    let begun = Instant::now();
-    while desk.answer(at(240)) {
-        slices += 1;
-        if slices == 10 {
-            press(&mut desk.app, "\n", at(240));
-            let screen = desk.screen(80, 24);
-            assert!(screen.contains("found \u{2026}") && screen.contains("/ needle"), "{screen}");
-        }
-    }
-    let took = begun.elapsed();
-    // Texts that are known whole take no reading: a quarter is read, 128 at a time.
-    assert!((5_000 / 128..200).contains(&slices), "{slices}");
-    assert!(took.as_secs() < 20, "{took:?}");
-    let screen = desk.screen(80, 24);
-    assert!(screen.contains("20 found") && !screen.contains("found \u{2026}"), "{screen}");
-    assert!(screen.contains("Needle."), "the place is in sight: {screen}");
-    for inquiry in &desk.asked {
-        if let Inquiry::Letters(seqs) = inquiry {
-            assert!(seqs.len() <= 400);
-        }
-    }
-    desk.press("G", at(240));
-    assert!(desk.screen(80, 40).contains("Number 1000."));
-    // Of one lead only: every third.
-    desk.press("\u{1b}", at(240));
-    desk.press("l", at(240));
-    let screen = desk.screen(80, 24);
-    assert!(screen.contains("6667 found") && screen.contains("Number 1000."), "{screen}");
-
-    // One answer reads and gives a bounded part.
-    let find = |text: Option<&str>, below, above| {
-        let query = Query { text: text.map(str::to_owned), ..Query::default() };
-        match desk.office.answer(&Inquiry::Find { query, below, above }).unwrap() {
-            Answer::Found(found) => found,
-            other => panic!("{other:?}"),
-        }
-    };
-    let all = find(None, u64::MAX, 0);
-    assert_eq!((all.seqs.len(), all.rest), (20_000, None));
-    let first = find(Some("needle"), u64::MAX, 0);
-    assert_eq!(first.seqs, [20_000]);
-    let rest = first.rest.unwrap();
-    assert!((19_480..19_500).contains(&rest), "128 texts are one in four: {rest}");
-    // Going on below it leaves none out and gives none twice.
-    let mut found = first.seqs;
-    let mut next = Some(rest);
-    while let Some(below) = next {
-        let Found { seqs, rest } = find(Some("needle"), below, 0);
-        found.extend(seqs);
-        next = rest;
-    }
-    assert_eq!(found, (1..=20).rev().map(|nth| nth * 1_000).collect::<Vec<u64>>());
-    // Between two numbers, without them.
-    assert_eq!(find(None, 12, 9).seqs, [11, 10]);
-    assert_eq!(find(None, 9, 12).seqs, [0; 0]);
-    let Ok(Answer::Letters(letters)) = desk.office.answer(&Inquiry::Letters((1..=20_000).collect())) else {
-        panic!()
-    };
-    assert_eq!(letters.len(), 400);
-    let gone = desk.office.answer(&Inquiry::Text(99_999)).unwrap_err();
-    assert!(gone.to_string().contains("not in the journal any more"));
+/// A follower, whose lines are read by a thread of their own.
+struct Follower {
+    child: Child,
+    lines: mpsc::Receiver<String>,
 }
 
-#[test]
-fn nothing_breaks_at_any_size_with_hostile_letters() {
-    let hostile = "\u{1b}]0;x\u{7}\u{9b}2J\u{202e}evil\u{200b}\u{300}\u{300}\u{300}\u{300}日本\u{1f468}\u{200d}\u{1f469}\n\t\u{7f}";
-    let letters: Vec<_> = (1..30u64)
-        .map(|nth| {
-            (letter(nth, &format!("{hostile}{nth}"), Kind::LeadMessage, &hostile.repeat(nth as usize)), None)
-        })
-        .collect();
-    let ascii = Theme::load(None, GlyphChoice::Ascii, |_| None).unwrap();
-    for (theme, is_ascii) in [(crate::screens::theme(), false), (ascii, true)] {
-        let mut desk = Desk::new(app_in(theme), &letters);
-        for keys in ["i", "/evil", "\n", "n", "N", "l", "u", "G", "\n", "\u{1b}", "\u{1b}", "/\u{202e}x"] {
-            desk.press(keys, at(240));
-            for (width, height) in [(1, 1), (19, 6), (20, 6), (21, 7), (49, 9), (50, 12), (79, 24), (200, 50)]
-            {
-                let screen = desk.screen(width, height);
-                let bad =
-                    screen.chars().find(|it| *it != '\n' && headman::contract::text::is_unsafe_to_show(*it));
-                assert_eq!(bad, None, "{width}x{height}: {screen:?}");
-                assert!(!is_ascii || screen.is_ascii() || keys.contains('\u{202e}'), "{screen}");
+impl Follower {
+    fn start(post: &Post, arguments: &[&str]) -> Self {
+        let mut child = post.place.start(&[&["inbox", "--json", "--follow"], arguments].concat());
+        let out = BufReader::new(child.stdout.take().unwrap());
+        let (told, lines) = mpsc::channel();
+        std::thread::spawn(move || {
+            for line in out.lines().map_while(Result::ok) {
+                if told.send(line).is_err() {
+                    return;
+                }
             }
+        });
+        Self { child, lines }
+    }
+
+    fn next(&self) -> Value {
+        let line = self.lines.recv_timeout(DEADLINE).expect("a line in time");
+        serde_json::from_str(&line).unwrap()
+    }
+
+    fn code(&mut self) -> Option<i32> {
+        let started = std::time::Instant::now();
+        while started.elapsed() < DEADLINE {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status.code();
+            }
+            std::thread::sleep(std::time::Duration::from_millis(5));
         }
+        None
+    }
+}
+
+impl Drop for Follower {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn a_follower_prints_each_as_it_is_journalled() {
+    let post = Post::new();
+    // Before there is a journal at all.
+    let mut follower = Follower::start(&post, &[]);
+    let mut journal = post.journal();
+    receive(&mut journal, &up(LEAD, Kind::LeadMessage, "first"), None, days_ago(70));
+    assert_eq!(follower.next()["text"], "first");
+    receive(&mut journal, &up(OTHER, Kind::LeadAsk, HOSTILE), None, now());
+    assert_eq!(follower.next()["text"], HOSTILE);
+    let mut of_one = Follower::start(&post, &["--lead", LEAD, "--unread"]);
+    assert_eq!(of_one.next()["text"], "first");
+    // In two halves: it is one line, printed once it is whole.
+    let third = up(LEAD, Kind::LeadMessage, "third");
+    receive(&mut journal, &third, None, now());
+    let segment = post.segment(now());
+    let whole = std::fs::read(&segment).unwrap();
+    let begins = whole[..whole.len() - 1].iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    assert_eq!(follower.next()["text"], "third");
+    let again = String::from_utf8(whole[begins..].to_vec()).unwrap();
+    let again = again.replace("\"seq\":3", "\"seq\":4").replace("third", "forth");
+    let mut file = std::fs::OpenOptions::new().append(true).open(&segment).unwrap();
+    file.write_all(&again.as_bytes()[..200]).unwrap();
+    file.write_all(&again.as_bytes()[200..]).unwrap();
+    assert_eq!((follower.next()["seq"].as_u64(), of_one.next()["seq"].as_u64()), (Some(4), Some(3)));
+    assert_eq!(of_one.next()["text"], "forth");
+    // What goes meanwhile takes nothing with it, and nothing is printed twice.
+    let ran = post.run(&["prune", "--yes", "--before", &Month::of(now()).to_string()]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let mut journal = post.journal();
+    receive(&mut journal, &up(LEAD, Kind::LeadMessage, "fifth"), None, now());
+    assert_eq!((&follower.next()["text"], &of_one.next()["text"]), (&json!("fifth"), &json!("fifth")));
+    for follower in [&mut follower, &mut of_one] {
+        let pid = rustix::process::Pid::from_child(&follower.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+        assert_eq!(follower.code(), Some(130));
+        assert!(follower.lines.recv().is_err(), "nothing more was printed");
+    }
+}
+
+#[test]
+fn a_follower_whose_reader_is_gone_ends_by_itself() {
+    let post = Post::new();
+    let mut journal = post.journal();
+    receive(&mut journal, &up(LEAD, Kind::LeadMessage, "first"), None, now());
+    let mut child = post.place.command(&["inbox", "--follow"]).stdin(Stdio::null()).spawn().unwrap();
+    let mut out = child.stdout.take().unwrap();
+    let mut read = [0; 10];
+    out.read_exact(&mut read).unwrap();
+    // Nothing comes any more.
+    drop(out);
+    let (_, lines) = mpsc::channel();
+    let mut follower = Follower { child, lines };
+    assert_eq!(follower.code(), Some(0));
+}
+
+/// Three months that are over, of which the second has something unread, and this one.
+fn months(post: &Post) -> Vec<Timestamp> {
+    let times = vec![days_ago(155), days_ago(120), days_ago(85), now()];
+    let mut journal = post.journal();
+    for (nth, at) in times.iter().enumerate() {
+        receive(&mut journal, &up(LEAD, Kind::LeadAsk, &format!("text {nth}")), None, *at);
+        let seq = journal.index().received().last().unwrap().seq;
+        if nth != 1 {
+            journal.append(&[Event::Read(&[seq])], *at).unwrap();
+        }
+    }
+    times
+}
+
+fn names(post: &Post) -> Vec<String> {
+    let names = durable::list(&post.state.journal()).unwrap();
+    let mut names: Vec<String> = names.into_iter().map(|name| name.into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn whole_months_are_pruned_and_what_goes_is_told() {
+    let post = Post::new();
+    let times = months(&post);
+    let segments: Vec<String> = times.iter().map(|at| Month::of(*at).segment()).collect();
+    assert_eq!(names(&post), segments);
+    let before = post.place.picture();
+    // Without anybody to ask, or with no date, nothing goes.
+    let ran = post.run(&["--json", "prune", "--before", "2099-01"]);
+    assert_eq!((ran.code, ran.json()["error"]["code"].as_str()), (2, Some("no_terminal")));
+    for date in ["2026", "2026-13", "2026-02-30", "26-01-01", "tomorrow", ""] {
+        let ran = post.run(&["prune", "--yes", "--before", date]);
+        assert_eq!(ran.code, 2, "{date}");
+    }
+    for arguments in [&["prune", "--yes"][..], &["--unread", "prune", "--yes", "--before", "2099-01"]] {
+        assert_eq!(post.run(arguments).code, 2);
+    }
+    assert_eq!(post.place.picture(), before);
+    // Of the first month the last day is needed as well.
+    let last_day = format!("{}-28", Month::of(times[0]));
+    let ran = post.run(&["prune", "--yes", "--before", &last_day]);
+    assert_eq!(ran.code, 0);
+    assert!(ran.stdout.starts_with("Nothing was removed"), "{}", ran.stdout);
+    assert_eq!(names(&post), segments);
+    let ran = post.run(&["prune", "--yes", "--json", "--before", &format!("{}-01", Month::of(times[1]))]);
+    let wanted = json!({"removed": [{"segment": segments[0], "events": 2, "received": 1, "sent": 0, "unread": 0}],
+        "kept": []});
+    assert_eq!(ran.json(), wanted);
+    // This month stays, whatever is asked.
+    let next = post.journal().index().received().last().unwrap().seq;
+    let ran = post.run(&["prune", "--yes", "--before", "2099-01-01"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(ran.stdout.starts_with("Removed 2 files with 3 events:\n"), "{}", ran.stdout);
+    assert!(
+        ran.stdout.contains(&format!("{}  1 event, 1 message received, 0 sent, 1 never read", segments[1]))
+    );
+    assert_eq!(names(&post), segments[3..]);
+    let mut journal = post.journal();
+    receive(&mut journal, &up(LEAD, Kind::LeadMessage, "next"), None, now());
+    assert!(journal.index().received().last().unwrap().seq > next, "no number is given twice");
+}
+
+#[test]
+fn what_is_still_needed_is_not_pruned() {
+    let post = Post::new();
+    let times = months(&post);
+    let segments: Vec<String> = times.iter().map(|at| Month::of(*at).segment()).collect();
+    let kept = || {
+        let ran = post.run(&["prune", "--yes", "--json", "--before", "2099-01"]);
+        let kept = ran.json()["kept"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|it| it["why"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>();
+        assert_eq!(names(&post), segments, "nothing went");
+        kept
+    };
+    // The ask of the first month is still pending, or it can't be told.
+    let ask = post.lines(&[])[0]["ask_id"].as_str().unwrap().to_owned();
+    let record = LeadRecord {
+        instance: Uuid::random(),
+        session: SessionId::new(LEAD).unwrap(),
+        pending_ask: Some(PendingAsk {
+            ask: Uuid::parse(&ask).unwrap(),
+            question: "?".into(),
+            text: "?".into(),
+        }),
+        updated_at: Timestamp::from_millis(1),
+    };
+    let runtime = post.runtime();
+    durable::ensure_directories(post.place.agent_dir().path(), &runtime.leads()).unwrap();
+    records::write_lead(&runtime, &record).unwrap();
+    assert_eq!(kept(), ["pending_ask", "refers_back", "refers_back"]);
+    std::fs::write(runtime.lead(&record.session), "broken").unwrap();
+    assert_eq!(kept(), ["unreadable_lead"; 3]);
+    std::fs::remove_file(runtime.lead(&record.session)).unwrap();
+    // Its file was journalled and never went from the inbox.
+    let inbox_dir = runtime.inbox(&post.chief());
+    let id = Uuid::parse(post.lines(&[])[0]["id"].as_str().unwrap()).unwrap();
+    let message = Message { id, to: post.chief(), ..up(LEAD, Kind::LeadMessage, "text") };
+    inbox::publish(post.place.agent_dir().path(), &inbox_dir, &message).unwrap();
+    assert_eq!(kept(), ["in_inbox", "refers_back", "refers_back"]);
+    std::fs::remove_file(inbox_dir.message(id)).unwrap();
+    let ran = post.run(&["prune", "--yes", "--before", "2099-01"]);
+    assert!(ran.stdout.starts_with("Removed 3 files"), "{}", ran.stdout);
+
+    // One of ours that is not settled keeps its month; what went before goes.
+    let post = Post::new();
+    let mut journal = post.journal();
+    let sent = down("open");
+    receive(&mut journal, &up(LEAD, Kind::LeadMessage, "old"), None, times[0]);
+    journal.append(&[Event::Sent(&sent)], times[1]).unwrap();
+    let ran = post.run(&["prune", "--yes", "--before", "2099-01"]);
+    assert!(ran.stdout.contains("Removed 1 file with 1 event:"), "{}", ran.stdout);
+    let stays = format!("{}  stays: a message of yours in it is still queued", segments[1]);
+    assert!(ran.stdout.contains(&stays), "{}", ran.stdout);
+    let mut journal = post.journal();
+    journal.append(&[Event::Fate { id: sent.id, fate: Fate::Taken }], now()).unwrap();
+    post.run(&["prune", "--yes", "--before", "2099-01"]);
+    assert_eq!(names(&post), segments[3..]);
+}
+
+#[test]
+fn nothing_is_pruned_under_a_chief() {
+    let post = Post::new();
+    months(&post);
+    let before = names(&post);
+    let sidecar = Sidecar::take(&post.state.sidecar()).unwrap().unwrap();
+    let ran = post.run(&["--json", "prune", "--yes", "--before", "2099-01"]);
+    assert_eq!((ran.code, ran.json()["error"]["code"].as_str()), (3, Some("lease_occupied")));
+    assert!(
+        ran.stderr.contains("is Chief") && ran.stderr.contains("Leave Chief mode there"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(names(&post), before);
+    drop(sidecar);
+    // Nor where a later release wrote what is there.
+    std::fs::write(post.place.state_dir().join("VERSION"), "2\n").unwrap();
+    let ran = post.run(&["--json", "prune", "--yes", "--before", "2099-01"]);
+    assert_eq!((ran.code, ran.json()["error"]["code"].as_str()), (4, Some("state")));
+    assert_eq!(names(&post), before);
+    std::fs::write(post.place.state_dir().join("VERSION"), "1\n").unwrap();
+    assert_eq!(post.run(&["prune", "--yes", "--before", "2099-01"]).code, 0);
+    assert_eq!(names(&post).len(), 1);
+    // Where there is nothing, nothing is made.
+    let mut place = Place::new();
+    place.set("HERDR_SOCKET_PATH", "/nowhere/h.sock");
+    let ran = place.run(&["inbox", "prune", "--yes", "--before", "2099-01"]);
+    assert_eq!((ran.code, ran.stdout.starts_with("Nothing was removed")), (0, true));
+    assert!(!place.state_dir().exists());
+}
+
+#[test]
+fn on_a_terminal_it_asks_and_names_what_nobody_has_read() {
+    let post = Post::new();
+    let times = months(&post);
+    for (answer, code, left) in [("n\r", 1, 4), ("\r", 1, 4), ("y\r", 0, 1)] {
+        let mut command =
+            pty::command(env!("CARGO_BIN_EXE_headman"), &["inbox", "prune", "--before", "2099-01"]);
+        command.env_clear();
+        command.env("HOME", post.place.path("home"));
+        command.env("HERDR_SOCKET_PATH", &post.socket);
+        command.env("TERM", "xterm-256color");
+        let mut terminal = Harness::start_in(command, 120, 30);
+        terminal.wait_for("question", |terminal| terminal.shows("for ever? [y/N]"));
+        let shown = terminal.screen.screen().contents();
+        for part in [
+            "1 message nobody has read:",
+            &format!("ask from {LEAD}: text 1"),
+            &Month::of(times[2]).segment(),
+        ] {
+            assert!(shown.contains(part), "{part}: {shown}");
+        }
+        assert!(!shown.contains("text 2"), "{shown}");
+        terminal.type_text(answer);
+        assert_eq!(terminal.finish().exit_code(), code);
+        assert_eq!(names(&post).len(), left, "{answer:?}");
     }
 }

@@ -5,6 +5,7 @@
 
 mod ask_life;
 mod attachments;
+mod barred;
 mod catalog;
 mod chief_service;
 mod cli;
@@ -31,6 +32,7 @@ mod herdr_client;
 mod herdr_register;
 mod herdr_wire;
 mod inbox;
+mod inbox_screen;
 mod lead_scene;
 mod lead_side;
 mod lead_verbs;

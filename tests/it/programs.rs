@@ -279,6 +279,7 @@ impl ChiefProgram {
             office: Arc::clone(&office),
             disk,
             state: state.clone(),
+            keep_days: None,
             herdr: client,
             place: Place {
                 pane: setting.pane.as_str().into(),

@@ -4,13 +4,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use headman::chief::inquiry::Which;
-use headman::chief::journal::Journal;
+use headman::chief::journal::{Event, Journal, Month};
 use headman::chief::service::Request;
 use headman::chief::staff::Letter as ChiefLetter;
 use headman::contract::{Kind, LeadRecord, Message, Timestamp, Uuid, delivered};
 use headman::disk::inbox;
 use headman::disk::layout::InboxDir;
-use headman::fact::{Done, Fact, Fate, Mail};
+use headman::fact::{Answer, Done, Fact, Fate, Inquiry, Mail, OtherChief, Standing};
 
 use crate::chief_service::{Service, World};
 use crate::cli_support::until;
@@ -124,7 +124,7 @@ async fn what_a_lead_sends_is_journalled_and_leaves_the_inbox() {
     let all: Vec<_> = journal.index().received().collect();
     assert_eq!(all.len(), 2);
     assert_eq!(journal.record(all[1]).unwrap(), message.to_bytes().unwrap());
-    assert!(all[1].letter.read && !all[0].letter.read);
+    assert!(all[1].read && !all[0].read);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -156,8 +156,8 @@ async fn what_is_refused_is_journalled_with_why_and_what_is_of_another_release_s
     service.end().await;
     let journal = world.journal();
     let why = |id: Uuid| {
-        let it = journal.index().received().find(|it| it.letter.id == id).unwrap();
-        (it.letter.refused.clone().unwrap(), journal.record(it).unwrap())
+        let it = journal.index().received().find(|it| it.id == id).unwrap();
+        (it.refused.clone().unwrap(), journal.record(it).unwrap())
     };
     for (id, word, bytes) in [
         (earlier.id, "earlier lease", earlier.to_bytes().unwrap()),
@@ -230,16 +230,17 @@ async fn a_crash_between_journal_and_removal_doubles_nothing() {
     let message = world.up(&service, Kind::LeadMessage, lease, "once");
     world.put(&service, &message);
     service.mail("the message", |mail| mail.total == 2).await;
+    let inbox = world.our_inbox(&service);
     service.end().await;
     // As if the removal had not come to pass, or stopped halfway.
-    let mut service = world.service("state");
-    let inbox = world.our_inbox(&service);
     inbox::publish(world.agent_dir().path(), &inbox, &message).unwrap();
     inbox::quarantine(&inbox, message.id).unwrap();
+    let mut service = world.service("state");
     service.chief().await;
     until("it is removed", || !inbox.message(message.id).exists());
     service.end().await;
-    let texts: Vec<_> = world.journal().index().received().map(|it| it.letter.preview.clone()).collect();
+    let journal = world.journal();
+    let texts: Vec<_> = journal.index().received().map(|it| journal.text(it).unwrap()).collect();
     assert_eq!(texts.iter().filter(|text| **text == "once").count(), 1);
 }
 
@@ -345,8 +346,150 @@ async fn two_consoles_in_turn_write_one_journal_and_neither_loses_a_line() {
     first.mail("all of it", |mail| mail.total == 4 && mail.damaged == 0).await;
     first.end().await;
     let journal = world.journal();
-    let all: Vec<_> = journal.index().received().map(|it| it.letter.preview.clone()).collect();
+    let all: Vec<_> = journal.index().received().map(|it| journal.text(it).unwrap()).collect();
     let ask = world.lead.record.pending_ask.clone().unwrap();
     assert_eq!(all, [ask.text, "to the first".into(), "to the second".into(), "to the first again".into()]);
-    assert!(journal.index().received().all(|it| !it.letter.read));
+    assert!(journal.index().received().all(|it| !it.read));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_only_watches_sees_what_the_chief_receives_and_reads() {
+    let world = World::new().await;
+    world.make_chief("state");
+    let mut chief = world.service("state");
+    let lease = chief.chief().await;
+    let mut watcher = world.service("state");
+    watcher.standing("to be suspended", |standing| matches!(standing, Standing::Suspended(_))).await;
+    chief.mail("the ask", |mail| mail.total == 1).await;
+    watcher.mail("the ask as well", |mail| mail.total == 1 && mail.unread == 1).await;
+    world.put(&chief, &world.up(&chief, Kind::LeadMessage, lease, "to both"));
+    let mail = watcher.mail("the message as well", |mail| mail.total == 2).await;
+    assert_eq!(mail.newest[1].preview, "to both");
+    assert_eq!(text_of(&mut watcher, mail.newest[1].seq).await, "to both");
+    let which = Which::Letter(mail.newest[0].seq);
+    chief.ask(|ticket| Request::Mark { ticket, which, read: true }).await.unwrap();
+    let mail = watcher.mail("that the chief has read the ask", |mail| mail.unread == 1).await;
+    assert_eq!(mail.newest.iter().map(|it| it.read).collect::<Vec<_>>(), [true, false]);
+    // Another one becomes Chief, and the first one watches.
+    chief.ask(|ticket| Request::Leave { ticket }).await.unwrap();
+    watcher.ask(|ticket| Request::BecomeChief { ticket }).await.unwrap();
+    let lease = watcher.chief().await;
+    world.put(&watcher, &world.up(&watcher, Kind::LeadMessage, lease, "to both again"));
+    let mail = chief.mail("what the second received", |mail| mail.total == 3).await;
+    assert_eq!(mail.newest[2].preview, "to both again");
+    watcher.end().await;
+    chief.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn months_that_are_old_enough_go_as_one_becomes_chief() {
+    let world = World::new().await;
+    world.make_chief("state");
+    let now = Timestamp::from_millis(millis());
+    let ago = |days: u64| Timestamp::from_millis(now.as_millis() - days * 24 * 3600 * 1000);
+    let mut journal = world.journal();
+    for days in [100, 65, 1] {
+        let seen = Uuid::random();
+        journal.append(&[Event::AskSeen { lead: &world.lead.session, ask: seen }], ago(days)).unwrap();
+    }
+    let months = |world: &World| {
+        let names = headman::disk::durable::list(&world.state("state").journal()).unwrap();
+        let mut months: Vec<Month> = names.iter().filter_map(|it| Month::of_segment(it.to_str()?)).collect();
+        months.sort();
+        months
+    };
+    let before = months(&world);
+    // For ever, if nothing else is said; and never by one who only watches.
+    let mut chief = world.service("state");
+    chief.chief().await;
+    let mut watcher = world.service_keeping("state", Some(1));
+    watcher.standing("to be suspended", |standing| matches!(standing, Standing::Suspended(_))).await;
+    watcher.end().await;
+    chief.end().await;
+    assert_eq!(months(&world)[..2], before[..2]);
+    // A month of which a day is young enough stays.
+    let mut chief = world.service_keeping("state", Some(66));
+    chief.chief().await;
+    chief.end().await;
+    assert!(!months(&world).contains(&before[0]) && months(&world).contains(&before[1]));
+    let mut chief = world.service_keeping("state", Some(31));
+    chief.chief().await;
+    chief.mail("the ask", |mail| mail.total == 1).await;
+    chief.end().await;
+    assert!(!months(&world).contains(&before[1]) && months(&world).contains(&Month::of(now)));
+}
+
+/// The whole text of what was received under that number.
+async fn text_of(service: &mut Service, seq: u64) -> String {
+    let inquiry = Inquiry::Text(seq);
+    service.requests.send(Request::Inquire { ticket: 7_000 + seq, inquiry }).await.unwrap();
+    let answer = |fact: &Fact| match fact {
+        Fact::Answered(answered) if answered.ticket == 7_000 + seq => match &answered.result {
+            Ok(Answer::Text(text)) => Some(text.to_str_lossy().into_owned()),
+            other => panic!("{other:?}"),
+        },
+        _ => None,
+    };
+    service.wait("its text", answer).await
+}
+
+fn millis() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    now.as_millis() as u64
+}
+
+/// What a later release wrote is looked at, and not touched.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_state_directory_of_a_later_release_is_only_watched() {
+    let world = World::new().await;
+    world.make_chief("state");
+    let mut chief = world.service("state");
+    chief.chief().await;
+    chief.mail("the ask", |mail| mail.total == 1).await;
+    let session = chief.office.session().clone();
+    chief.end().await;
+    let root = world.dir.path().join("state");
+    std::fs::write(root.join("VERSION"), "2\n").unwrap();
+    let picture = || {
+        let mut entries = Vec::new();
+        let mut pending = vec![root.clone()];
+        while let Some(path) = pending.pop() {
+            let found = std::fs::symlink_metadata(&path).unwrap();
+            entries.push((path.clone(), found.modified().unwrap(), std::fs::read(&path).ok()));
+            if found.is_dir() {
+                pending.extend(std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+            }
+        }
+        entries.sort();
+        entries
+    };
+    let before = picture();
+    let mut watcher = world.service_keeping("state", Some(1));
+    let standing = watcher.standing("not to be let", |it| matches!(it, Standing::Barred { .. })).await;
+    let Standing::Barred { why, chief: OtherChief::None } = standing else { panic!("{standing:?}") };
+    assert!(why.contains("is of version 2, this headman writes version 1"), "{why}");
+    assert_eq!(*watcher.office.session(), session);
+    let mail = watcher.mail("what was received", |mail| mail.total == 1).await;
+    text_of(&mut watcher, mail.newest[0].seq).await;
+    let which = Which::Letter(mail.newest[0].seq);
+    assert!(watcher.ask(|ticket| Request::Mark { ticket, which, read: true }).await.is_err());
+    assert_eq!(watcher.ask(|ticket| Request::BecomeChief { ticket }).await, Err(why));
+    // Who else is Chief is seen all the same.
+    let mut other = world.service("other");
+    other.ask(|ticket| Request::BecomeChief { ticket }).await.unwrap();
+    let held = |it: &Standing| matches!(it, Standing::Barred { chief: OtherChief::Held(_), .. });
+    watcher.standing("the other one", held).await;
+    other.end().await;
+    watcher.end().await;
+    assert_eq!(picture(), before);
+    // An identity that is not understood is nobody's.
+    std::fs::write(root.join("VERSION"), "1\n").unwrap();
+    let identity = world.state("state").of_socket().join("identity.json");
+    std::fs::write(&identity, r#"{"v":2,"session":"someone"}"#).unwrap();
+    let before = picture();
+    let mut watcher = world.service("state");
+    watcher.standing("not to be let", |it| matches!(it, Standing::Barred { .. })).await;
+    assert_ne!(*watcher.office.session(), session);
+    watcher.end().await;
+    assert_eq!(picture(), before);
 }

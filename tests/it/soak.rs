@@ -67,8 +67,8 @@ async fn soak(each: usize, seed: u64) -> Figures {
     let journal = stage.journal(&home);
     let mut texts: BTreeMap<String, usize> = BTreeMap::new();
     for received in journal.index().received() {
-        *texts.entry(received.letter.preview.to_str_lossy().into_owned()).or_default() += 1;
-        if let Some(why) = &received.letter.refused {
+        *texts.entry(journal.text(received).unwrap().to_str_lossy().into_owned()).or_default() += 1;
+        if let Some(why) = &received.refused {
             assert!(why.contains("earlier lease"), "{why}");
             figures.late += 1;
         }
@@ -79,7 +79,7 @@ async fn soak(each: usize, seed: u64) -> Figures {
         }
     }
     assert_eq!(texts, BTreeMap::new(), "nobody wrote these");
-    assert_eq!(journal.index().damaged, 0);
+    assert_eq!(journal.damaged(), 0);
     figures
 }
 

@@ -1,6 +1,13 @@
+use std::collections::HashSet;
+use std::io::Write;
+
 use super::*;
+use crate::contract::{Kind, SessionId, Uuid};
+use crate::disk::durable;
+use crate::fact::Fate;
 
 const NOV: u64 = 1_796_029_920_000;
+const MONTH: u64 = 30 * 24 * 3600 * 1000;
 
 fn at(millis: u64) -> Timestamp {
     Timestamp::from_millis(millis)
@@ -53,19 +60,20 @@ fn what_was_appended_is_read_again() {
         let index = journal.index();
         let all: Vec<_> = index.received().collect();
         assert_eq!(all.len(), 2);
-        assert!(all[0].letter.read && all[0].letter.refused.is_none() && index.unread() == 0);
-        assert_eq!(all[0].letter.preview, ask.text);
+        assert!(all[0].read && all[0].refused.is_none() && index.unread() == 0);
+        assert_eq!(journal.letter(all[0]).unwrap().preview, ask.text);
+        assert_eq!(journal.text(all[0]).unwrap(), ask.text);
         assert_eq!(journal.record(all[0]).unwrap(), bytes);
-        assert_eq!(all[1].letter.refused.as_deref(), Some("not JSON"));
+        assert_eq!(all[1].refused.as_deref(), Some("not JSON"));
         assert_eq!(journal.record(all[1]).unwrap(), b"\xffno");
         assert!(index.has(&ask) && index.has_ask(&ask.lead, ask.ask.unwrap()));
         assert_eq!(index.asked_at(&ask.lead, ask.ask.unwrap()), Some(at(NOV - 5)));
         assert_eq!(index.asked_at(&ask.lead, refused), Some(at(NOV)));
         let sent = index.sent_entry(reply.id).unwrap();
-        assert_eq!((sent.message.as_ref(), sent.fate), (&reply, Some(Fate::Taken)));
-        assert_eq!((index.damaged, index.unknown), (0, 0));
+        assert_eq!((journal.message(sent).unwrap(), sent.fate), (reply.clone(), Some(Fate::Taken)));
+        assert_eq!((journal.damaged(), journal.later()), (0, 0));
     }
-    assert_eq!(again.index.next_seq, 7);
+    assert_eq!(again.index.next_seq(), 7);
 }
 
 #[test]
@@ -84,12 +92,14 @@ fn a_torn_end_is_cut_and_everything_before_it_stays() {
         std::fs::write(&path, &torn).unwrap();
         let mut journal = Journal::open(dir.path()).unwrap();
         assert_eq!(journal.index().received().count(), 1);
-        assert_eq!(journal.index().damaged, 1);
+        // It may just be being written.
+        assert_eq!(journal.damaged(), 0);
         let bytes = two.to_bytes().unwrap();
         journal.append(&[received(&two, &bytes)], at(NOV)).unwrap();
+        assert_eq!(journal.damaged(), 1, "{cut}");
         let again = Journal::open(dir.path()).unwrap();
         assert_eq!(again.index().received().count(), 2, "{cut}");
-        assert_eq!(again.index().damaged, 0, "{cut}");
+        assert_eq!(again.damaged(), 0, "{cut}");
     }
 }
 
@@ -97,13 +107,14 @@ fn a_torn_end_is_cut_and_everything_before_it_stays() {
 fn lines_of_later_releases_are_kept_and_broken_ones_counted() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("2026-11.jsonl");
-    let text = "{\"v\":1,\"seq\":7,\"at\":1,\"kind\":\"dreamt\"}\nnonsense\n{\"v\":2,\"seq\":9,\"at\":1,\"kind\":\"received\"}\n";
+    let text = "{\"v\":1,\"seq\":7,\"at\":1,\"kind\":\"dreamt\"}\nnonsense\n{\"v\":2,\"seq\":9,\"at\":1,\"kind\":\"received\"}\n{\"v\":2}\n";
     std::fs::write(&path, text).unwrap();
     let mut journal = Journal::open(dir.path()).unwrap();
-    assert_eq!((journal.index().damaged, journal.index().unknown), (1, 2));
+    assert_eq!((journal.damaged(), journal.later()), (1, 3));
     journal.append(&[Event::Read(&[])], at(NOV)).unwrap();
     assert!(std::fs::read_to_string(&path).unwrap().starts_with(text));
-    assert_eq!(journal.index.next_seq, 9);
+    // Nor is a number of theirs given again.
+    assert_eq!(journal.index.next_seq(), 11);
 }
 
 #[test]
@@ -118,7 +129,7 @@ fn months_are_segments() {
     }
     assert_eq!(journal.segments.len(), 3);
     let again = Journal::open(dir.path()).unwrap();
-    let all: Vec<_> = again.index().received().map(|it| it.letter.preview.clone()).collect();
+    let all: Vec<_> = again.index().received().map(|it| again.text(it).unwrap()).collect();
     assert_eq!(all, ["old", "older", "new"].map(Untrusted::from));
 }
 
@@ -138,7 +149,11 @@ fn a_message_sent_again_is_one_event_that_no_crash_can_halve() {
         let journal = Journal::open(dir.path()).unwrap();
         let open: Vec<_> = journal.index().sent().filter(|entry| entry.is_open()).collect();
         let [open] = open[..] else { panic!("{cut}: {open:?}") };
-        assert_eq!(*open.message, if cut == whole.len() { again.clone() } else { old.clone() }, "{cut}");
+        assert_eq!(
+            journal.message(open).unwrap(),
+            if cut == whole.len() { again.clone() } else { old.clone() },
+            "{cut}"
+        );
     }
     let entry = Journal::open(dir.path()).unwrap().index().sent_entry(old.id).unwrap().clone();
     assert_eq!((entry.again, entry.fate), (Some(again.id), Some(Fate::Again)));
@@ -158,7 +173,7 @@ fn an_ask_is_listed_once_however_often_it_came() {
     refuse("too early", &later, &mut journal);
     refuse("too early again", &first, &mut journal);
     let listed = |journal: &Journal| -> Vec<(Uuid, Option<String>)> {
-        journal.index().received().map(|it| (it.letter.id, it.letter.refused.clone())).collect()
+        journal.index().received().map(|it| (it.id, it.refused.as_deref().map(str::to_owned))).collect()
     };
     assert_eq!(listed(&journal), [(first.id, Some("too early again".to_owned()))]);
     assert_eq!(journal.index().unread(), 1, "somebody asked all the same");
@@ -168,6 +183,284 @@ fn an_ask_is_listed_once_however_often_it_came() {
     for journal in [&journal, &again] {
         assert_eq!(listed(journal), [(later.id, None)]);
         assert_eq!(journal.index().asked_at(&first.lead, first.ask.unwrap()), Some(first.created_at));
-        assert_eq!(journal.index().damaged, 0);
+        assert_eq!(journal.damaged(), 0);
     }
+}
+
+/// Everything that a journal says, to be compared.
+fn said(journal: &mut Journal) -> String {
+    let texts: Vec<_> = journal.index().received().map(|it| (it.seq, journal.text(it).unwrap())).collect();
+    let mut sent: Vec<_> = journal.index().sent().map(|it| (it.id, it.fate, it.again)).collect();
+    sent.sort_by_key(|it| it.0);
+    let damaged = journal.damaged();
+    let next = journal.index().next_seq();
+    format!("{texts:?} {sent:?} {damaged} {next} {:?}", journal.mail())
+}
+
+fn appended(directory: &Path, month: u64) -> std::fs::File {
+    let path = directory.join(Month::of(at(month)).segment());
+    std::fs::OpenOptions::new().append(true).open(path).unwrap()
+}
+
+#[test]
+fn what_another_process_appends_is_followed_without_reading_all_anew() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("journal");
+    let mut reader = Journal::open(&path).unwrap();
+    assert!(!reader.follow().unwrap());
+    let mut writer = Journal::open(&path).unwrap();
+    let first = message(Kind::LeadMessage, "first");
+    let bytes = first.to_bytes().unwrap();
+    writer.append(&[received(&first, &bytes)], at(NOV)).unwrap();
+    assert!(reader.follow().unwrap());
+    assert!(!reader.follow().unwrap(), "nothing came since");
+    assert_eq!(reader.mail().unread, 1);
+    writer.append(&[Event::Read(&[1])], at(NOV)).unwrap();
+    assert!(reader.follow().unwrap());
+    assert_eq!(reader.mail().unread, 0);
+    // A line that is just being written is neither there nor damaged.
+    let line = line::written(&received(&first, &bytes), 3, at(NOV));
+    for part in [&line[..1], &line[1..300], &line[300..line.len() - 1]] {
+        appended(&path, NOV).write_all(part).unwrap();
+        reader.follow().unwrap();
+        assert_eq!((reader.index().received().len(), reader.damaged()), (1, 0));
+    }
+    appended(&path, NOV).write_all(b"\n").unwrap();
+    assert!(reader.follow().unwrap());
+    assert_eq!(reader.index().received().len(), 2);
+    // The next month; and that the month before ends torn is known for certain then.
+    appended(&path, NOV).write_all(b"{\"v\":1").unwrap();
+    let mut writer = Journal::open(&path).unwrap();
+    writer.append(&[received(&first, &bytes)], at(NOV + MONTH)).unwrap();
+    assert!(reader.follow().unwrap());
+    assert_eq!((reader.index().received().len(), reader.damaged()), (3, 1));
+    // One put in the place of another, and one that comes back: everything is read anew.
+    let segment = path.join(Month::of(at(NOV)).segment());
+    std::fs::write(path.join("other"), line::written(&Event::Read(&[3]), 9, at(NOV))).unwrap();
+    std::fs::rename(path.join("other"), &segment).unwrap();
+    assert!(reader.follow().unwrap());
+    assert_eq!((reader.index().received().len(), reader.damaged()), (1, 0));
+    std::fs::write(path.join("2026-01.jsonl"), line).unwrap();
+    assert!(reader.follow().unwrap());
+    assert_eq!(said(&mut reader), said(&mut Journal::open(&path).unwrap()));
+}
+
+#[test]
+fn a_line_longer_than_any_of_ours_is_passed_over_however_it_comes() {
+    let dir = tempfile::tempdir().unwrap();
+    let one = message(Kind::LeadMessage, "one");
+    let bytes = one.to_bytes().unwrap();
+    let mut writer = Journal::open(dir.path()).unwrap();
+    writer.append(&[received(&one, &bytes)], at(NOV)).unwrap();
+    let mut reader = Journal::open(dir.path()).unwrap();
+    for _ in 0..3 {
+        appended(dir.path(), NOV).write_all(&[b'x'; 200 * 1024]).unwrap();
+        reader.follow().unwrap();
+        assert_eq!(reader.damaged(), 0, "it has no end yet");
+    }
+    appended(dir.path(), NOV).write_all(b"\nshorter\n").unwrap();
+    let mut writer = Journal::open(dir.path()).unwrap();
+    writer.append(&[received(&one, &bytes)], at(NOV)).unwrap();
+    reader.follow().unwrap();
+    for journal in [&reader, &writer, &Journal::open(dir.path()).unwrap()] {
+        assert_eq!((journal.index().received().len(), journal.damaged()), (2, 2));
+    }
+    // And cut off again.
+    appended(dir.path(), NOV).set_len(0).unwrap();
+    reader.follow().unwrap();
+    assert_eq!((reader.index().received().len(), reader.damaged()), (0, 0));
+}
+
+/// Whatever a writer does, crashes and full disks included, who follows knows the same as who
+/// begins now.
+#[test]
+fn who_follows_knows_what_a_fresh_reader_knows() {
+    let mut random = 0x2545_F491_4F6C_DD1D_u64;
+    let mut next = |below: u64| {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        random % below
+    };
+    for _ in 0..4 {
+        let dir = tempfile::tempdir().unwrap();
+        let mut follower = Journal::open(dir.path()).unwrap();
+        let mut writer = Journal::open(dir.path()).unwrap();
+        let mut now = NOV;
+        let mut sent = Vec::new();
+        for step in 0..60 {
+            let up = message(Kind::LeadMessage, &"up ".repeat(1 + next(200) as usize));
+            let bytes = up.to_bytes().unwrap();
+            let down = message(Kind::ChiefMessage, &format!("down {step}"));
+            match next(10) {
+                0..=2 => writer.append(&[received(&up, &bytes)], at(now)).unwrap(),
+                3 => {
+                    sent.push(down.id);
+                    writer.append(&[Event::Sent(&down), received(&up, &bytes)], at(now)).unwrap();
+                }
+                4 if !sent.is_empty() => {
+                    let id = sent[next(sent.len() as u64) as usize];
+                    writer.append(&[Event::Fate { id, fate: Fate::Taken }], at(now)).unwrap();
+                }
+                5 => writer.append(&[Event::Read(&[1 + next(20)])], at(now)).unwrap(),
+                6 => now = if next(3) == 0 { now - MONTH } else { now + MONTH },
+                7 if !writer.is_empty() => {
+                    // A batch of which only a part came onto the disk: seen, and cut off again.
+                    let path = writer.segments[writer.segments.len() - 1].path().to_owned();
+                    let before = std::fs::metadata(&path).unwrap().len();
+                    let mut file = std::fs::OpenOptions::new().append(true).open(&path).unwrap();
+                    let line = line::written(&received(&up, &bytes), writer.index().next_seq(), at(now));
+                    file.write_all(&line).unwrap();
+                    file.write_all(&line[..line.len() / 2]).unwrap();
+                    follower.follow().unwrap();
+                    file.set_len(before).unwrap();
+                    // A crash: whoever is next begins anew.
+                    writer = Journal::open(dir.path()).unwrap();
+                }
+                8 => {
+                    let plan = writer.plan(Month::of(at(now)), &Needed::default(), at(now));
+                    writer.prune(&plan, at(now)).unwrap();
+                }
+                _ => {}
+            }
+            if next(3) == 0 {
+                follower.follow().unwrap();
+                assert_eq!(said(&mut follower), said(&mut Journal::open(dir.path()).unwrap()), "{step}");
+                assert_eq!(said(&mut follower), said(&mut writer), "{step}");
+            }
+        }
+    }
+}
+
+/// A journal with one message received and one of ours that is settled in each of these months.
+fn of_months(directory: &Path, months: &[u64]) -> (Journal, Vec<Message>, Vec<Message>) {
+    let mut journal = Journal::open(directory).unwrap();
+    let (mut up, mut down) = (Vec::new(), Vec::new());
+    for month in months {
+        let (asked, sent) = (message(Kind::LeadAsk, "asked"), message(Kind::ChiefMessage, "sent"));
+        let bytes = asked.to_bytes().unwrap();
+        let fate = Event::Fate { id: sent.id, fate: Fate::Taken };
+        journal.append(&[received(&asked, &bytes), Event::Sent(&sent), fate], at(*month)).unwrap();
+        up.push(asked);
+        down.push(sent);
+    }
+    (journal, up, down)
+}
+
+fn names(directory: &Path) -> Vec<String> {
+    let mut names: Vec<String> =
+        durable::list(directory).unwrap().into_iter().map(|name| name.into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn whole_months_go_but_never_this_one_and_numbers_go_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let before = |text: &str| text.parse::<Month>().unwrap();
+    let months = [NOV, NOV + MONTH, NOV + 2 * MONTH, NOV + 3 * MONTH];
+    let (mut journal, up, down) = of_months(dir.path(), &months);
+    let now = at(NOV + 3 * MONTH);
+    assert_eq!(journal.plan(before("2026-11"), &Needed::default(), now), Plan::default());
+    let plan = journal.plan(before("2027-01"), &Needed::default(), now);
+    let gone: Vec<_> =
+        plan.gone.iter().map(|it| (it.month.to_string(), it.received, it.sent, it.unread.clone())).collect();
+    assert_eq!(gone, [("2026-11".to_owned(), 1, 1, vec![1]), ("2026-12".to_owned(), 1, 1, vec![4])]);
+    assert_eq!((plan.gone[0].tally.events, plan.kept.len()), (3, 0));
+    journal.prune(&plan, now).unwrap();
+    assert_eq!(names(dir.path()), ["2027-01.jsonl", "2027-02.jsonl"]);
+    assert_eq!(said(&mut journal), said(&mut Journal::open(dir.path()).unwrap()));
+    assert_eq!((journal.index().received().len(), journal.later()), (2, 0));
+    assert!(journal.index().file(up[1].id).is_none() && journal.index().file(up[2].id).is_some());
+    assert!(journal.index().sent_entry(down[1].id).is_none());
+    // Months that are to come don't bring forward the end of this one.
+    let plan = journal.plan(before("2099-01"), &Needed::default(), now);
+    assert_eq!(plan.gone.len(), 1);
+    // A year later everything goes, and what comes has numbers of its own.
+    let later = at(NOV + 15 * MONTH);
+    let next = journal.index().next_seq();
+    let plan = journal.plan(before("2028-01"), &Needed::default(), later);
+    journal.prune(&plan, later).unwrap();
+    assert_eq!(names(dir.path()), ["2028-02.jsonl"]);
+    let text = std::fs::read_to_string(dir.path().join("2028-02.jsonl")).unwrap();
+    assert!(text.contains(r#""kind":"pruned","segments":["2027-01.jsonl","2027-02.jsonl"]"#), "{text}");
+    assert_eq!(Journal::open(dir.path()).unwrap().index().next_seq(), next + 1);
+}
+
+#[test]
+fn a_segment_that_goes_as_it_is_read_is_none() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_, up, _) = of_months(dir.path(), &[NOV]);
+    let path = dir.path().join("2020-01.jsonl");
+    let bytes = up[0].to_bytes().unwrap();
+    let line = line::written(&received(&up[0], &bytes), 1, at(1));
+    std::thread::scope(|scope| {
+        let pruning = scope.spawn(|| {
+            for _ in 0..2000 {
+                std::fs::write(&path, &line).unwrap();
+                std::fs::remove_file(&path).unwrap();
+            }
+        });
+        let mut follower = Journal::open(dir.path()).unwrap();
+        while !pruning.is_finished() {
+            follower.follow().unwrap();
+            Journal::open(dir.path()).unwrap();
+        }
+    });
+}
+
+#[test]
+fn what_is_still_needed_stays_with_all_that_came_after_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let months = [NOV, NOV + MONTH, NOV + 2 * MONTH, NOV + 3 * MONTH];
+    let now = at(NOV + 3 * MONTH);
+    let before = Month::of(now);
+    let (journal, up, _) = of_months(dir.path(), &months);
+    let key = |at: usize| (up[at].lead.clone(), up[at].ask.unwrap());
+    let kept = |journal: &Journal, needed: &Needed| {
+        let plan = journal.plan(before, needed, now);
+        let gone: Vec<_> = plan.gone.iter().map(|it| it.month.to_string()).collect();
+        (gone, plan.kept.into_iter().map(|it| (it.month.to_string(), it.why)).collect::<Vec<_>>())
+    };
+    let month = |month: &str| month.to_owned();
+    let second = |why| vec![(month("2026-12"), why), (month("2027-01"), Why::RefersBack)];
+
+    let needed = Needed { in_inbox: HashSet::from([up[1].id]), ..Needed::default() };
+    assert_eq!(kept(&journal, &needed), (vec![month("2026-11")], second(Why::InInbox(1))));
+    let needed = Needed { pending: HashSet::from([key(1), (key(0).0, Uuid::random())]), ..Needed::default() };
+    assert_eq!(kept(&journal, &needed), (vec![month("2026-11")], second(Why::PendingAsk(1))));
+    let needed = Needed { unreadable: HashSet::from([key(0).0]), ..Needed::default() };
+    assert_eq!(kept(&journal, &needed).0, [""; 0], "each month has an ask of that lead");
+    assert_eq!(kept(&journal, &needed).1[0], (month("2026-11"), Why::Unreadable(1)));
+
+    // One of ours that was never settled.
+    let dir = tempfile::tempdir().unwrap();
+    let open = message(Kind::ChiefMessage, "open");
+    let (mut journal, ..) = of_months(dir.path(), &months[..2]);
+    journal.append(&[Event::Sent(&open)], at(months[1])).unwrap();
+    let (mut journal, ..) = of_months(dir.path(), &months[2..]);
+    assert_eq!(kept(&journal, &Needed::default()), (vec![month("2026-11")], second(Why::Queued(1))));
+    journal.append(&[Event::Fate { id: open.id, fate: Fate::Taken }], now).unwrap();
+    let all = vec![month("2026-11"), month("2026-12"), month("2027-01")];
+    assert_eq!(kept(&journal, &Needed::default()), (all, vec![]), "it is settled now");
+
+    // What nobody here understands is nobody's to remove; what nobody at all does, is.
+    std::fs::write(dir.path().join("2026-10.jsonl"), "{\"v\":2}\n").unwrap();
+    std::fs::write(dir.path().join("2026-09.jsonl"), "garbage\n").unwrap();
+    journal.follow().unwrap();
+    let plan = journal.plan(before, &Needed::default(), now);
+    assert_eq!((plan.gone.len(), plan.gone[0].tally.damaged), (1, 1));
+    assert_eq!((plan.kept.len(), plan.kept[0].why), (4, Why::LaterRelease(1)));
+}
+
+#[test]
+fn a_clock_that_is_set_back_mixes_nothing_up() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut journal = Journal::open(dir.path()).unwrap();
+    let sent = message(Kind::ChiefMessage, "sent");
+    journal.append(&[Event::Sent(&sent)], at(NOV + MONTH)).unwrap();
+    journal.append(&[Event::Fate { id: sent.id, fate: Fate::Taken }], at(NOV)).unwrap();
+    assert_eq!(names(dir.path()), ["2026-12.jsonl"]);
+    let again = Journal::open(dir.path()).unwrap();
+    assert_eq!(again.index().sent_entry(sent.id).unwrap().fate, Some(Fate::Taken));
 }

@@ -6,18 +6,27 @@ use super::{Service, Standing};
 use crate::chief::inquiry::Which;
 use crate::fact::{Answered, Done, Fact, Inquiry, Mail, SentCounts};
 
-/// Received messages that are told without being asked for: enough for any screen.
-const NEWEST: usize = 100;
-
 /// What was told last.
 #[derive(Default)]
 pub(super) struct Told {
-    revision: Option<u64>,
+    revision: Option<(u64, u64)>,
     mail: Option<Arc<Mail>>,
     sent: Option<Arc<SentCounts>>,
 }
 
 impl Service {
+    /// Reads what another console appended to the journal, and tells it.
+    pub(super) async fn follow_journal(&mut self) {
+        let directory = self.setup.state.journal();
+        let followed = self.on_disk(move |office| office.read_journal(&directory)).await;
+        let stopped = match followed {
+            Ok(Ok(_)) => None,
+            Ok(Err(error)) => Some(error.to_string()),
+            Err(error) => Some(error.to_string()),
+        };
+        self.tell_journal(Vec::new(), stopped).await;
+    }
+
     /// Receives what stands in our inbox, and puts the messages of asks there that never came.
     pub(super) async fn receive(&mut self) {
         if !matches!(self.standing, Standing::Chief { .. }) {
@@ -48,19 +57,20 @@ impl Service {
         let told = self.told.revision;
         let read = self.on_disk(move |office| {
             let (revision, mail) = {
-                let journal = office.journal();
-                let index = journal.as_ref()?.index();
-                if told == Some(index.revision()) {
+                let mut journal = office.journal();
+                let journal = journal.as_mut()?;
+                let revision = journal.revision();
+                if told == Some(revision) {
                     return None;
                 }
-                (index.revision(), index.mail(NEWEST))
+                (revision, journal.mail())
             };
             Some((revision, mail, office.sent_counts()))
         });
         let mut mail = self.told.mail.as_deref().cloned().unwrap_or_default();
         if let Ok(Some((revision, read, sent))) = read.await {
             self.told.revision = Some(revision);
-            mail = read;
+            mail = (*read).clone();
             if self.told.sent.as_deref() != Some(&sent) {
                 let sent = Arc::new(sent);
                 self.told.sent = Some(Arc::clone(&sent));

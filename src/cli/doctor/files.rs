@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use super::Patient;
 use super::report::{Level, Section};
-use crate::chief::state_dir::VERSION;
+use crate::chief::journal::Journal;
+use crate::chief::state_dir::StateError;
 use crate::console::drafts;
 use crate::disk::AgentDir;
 use crate::disk::durable::{self, DIRECTORY_MODE, FILE_MODE};
@@ -172,19 +173,17 @@ pub(super) fn state_dir(patient: &Patient<'_>) -> Section {
         return section;
     }
     match patient.state.version() {
-        Ok(Some(version)) if version > VERSION => {
-            section.set("version", version);
-            section.say(
-                Level::Bad,
-                format!("{shown} is of version {version}, this headman writes {VERSION}. Use the newer one"),
-            );
-        }
         Ok(Some(version)) => {
             section.set("version", version);
             section.say(Level::Ok, format!("{shown}, version {version}"));
         }
-        Ok(None) => section.say(Level::Warn, format!("{shown} has no VERSION yet")),
-        Err(error) => section.say(Level::Bad, error.to_string()),
+        Ok(None) => section.say(Level::Ok, format!("{shown} has nothing in it yet")),
+        Err(error) => {
+            if let StateError::Newer { found, .. } = &error {
+                section.set("version", found.parse::<u64>().ok());
+            }
+            section.say(Level::Bad, error.to_string());
+        }
     }
     match patient.state.known_identity() {
         Ok(Some(identity)) => {
@@ -199,6 +198,7 @@ pub(super) fn state_dir(patient: &Patient<'_>) -> Section {
         Ok(None) => section.say(Level::Ok, "on this socket we were nobody yet"),
         Err(error) => section.say(Level::Bad, error.to_string()),
     }
+    journal(&patient.state.journal(), &mut section);
     let kept = drafts::load_all(&patient.state.drafts());
     section.set("drafts", kept.drafts.len());
     section.say(Level::Ok, format!("{} drafts", kept.drafts.len()));
@@ -207,4 +207,23 @@ pub(super) fn state_dir(patient: &Patient<'_>) -> Section {
             .say(Level::Warn, format!("a draft is not used: {skipped}. Read it in its file, or remove it"));
     }
     section
+}
+
+fn journal(directory: &Path, section: &mut Section) {
+    let journal = match Journal::open(directory) {
+        Ok(journal) => journal,
+        Err(error) => return section.say(Level::Bad, format!("the journal can't be read: {error}")),
+    };
+    let (received, unread) = (journal.index().received().len(), journal.index().unread());
+    let (damaged, later) = (journal.damaged(), journal.later());
+    section
+        .set("journal", json!({"received": received, "unread": unread, "damaged": damaged, "later": later}));
+    section.say(Level::Ok, format!("the journal has {received} messages received, {unread} unread"));
+    if damaged > 0 {
+        section
+            .say(Level::Warn, format!("{damaged} lines of the journal can't be read; they are passed over"));
+    }
+    if later > 0 {
+        section.say(Level::Warn, format!("{later} lines of the journal are of a later release"));
+    }
 }

@@ -102,6 +102,7 @@ fn header(app: &App, now: Now, line: Rect, pen: &mut Pen<'_>, ages: &mut Ages) {
     let (standing, standing_role) = match app.model.standing() {
         Standing::Starting => (text::line("starting"), Role::Muted),
         Standing::Observer { .. } => (text::line(format_args!("{} observer", glyphs.off)), Role::Notice),
+        Standing::Barred { .. } => (text::line(format_args!("{} only watching", glyphs.off)), Role::Warning),
         Standing::Chief { .. } if line.width < STACKED => {
             (text::line(format_args!("{} chief", glyphs.on)), Role::Good)
         }
@@ -215,6 +216,16 @@ fn banners(app: &App, now: Now, ages: &mut Ages) -> Vec<(Visible, Role)> {
                 chief => chief.sentence(),
             };
             out.push((format!("{refused}You are watching: {next}."), Role::Notice));
+        }
+        Standing::Barred { why, chief } => {
+            let chief = match chief {
+                OtherChief::None => String::new(),
+                chief => format!(" Now {}.", chief.sentence()),
+            };
+            out.push((
+                format!("You only watch, and nothing is kept: {why}, or give another --state-dir.{chief}"),
+                Role::Warning,
+            ));
         }
         Standing::Starting | Standing::Chief { .. } => {}
     }

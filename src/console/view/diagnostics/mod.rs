@@ -79,6 +79,7 @@ fn standing(app: &App, now: Now) -> Findings {
         Standing::Chief { lease, .. } => (Gravity::Good, format!("You are Chief, under lease {lease}.")),
         Standing::Starting => (Gravity::Note, "Starting.".to_owned()),
         Standing::Observer { refused: Some(why), .. } => (Gravity::Warning, format!("Not Chief: {why}.")),
+        Standing::Barred { why, .. } => (Gravity::Warning, format!("Only watching: {why}.")),
         Standing::Observer { chief, .. } => (Gravity::Note, format!("Watching; {}.", chief.sentence())),
         Standing::Suspended(chief) => (Gravity::Warning, format!("Suspended; {}.", chief.sentence())),
         Standing::Lost { reason, .. } => (Gravity::Warning, format!("The Chief lease was lost: {reason}.")),

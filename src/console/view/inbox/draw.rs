@@ -242,9 +242,7 @@ fn nothing(state: &State, model: &Model, area: Rect, pen: &mut Pen<'_>) {
     let (word, role) = match &model.mail().stopped {
         Some(why) => (format!("Nothing is received: {why}."), Role::Alarm),
         None if state.is_searching() => ("Reading the journal \u{2026}".to_owned(), Role::Muted),
-        None => {
-            ("Nothing came yet. What leads send to the Chief is kept here for ever.".to_owned(), Role::Text)
-        }
+        None => ("Nothing came yet. What leads send to the Chief is kept here.".to_owned(), Role::Text),
     };
     draw_nothing("Inbox", &[&word], role, area, pen);
 }

@@ -101,7 +101,7 @@ impl State {
         if query.text.is_none() {
             for letter in told.iter().rev() {
                 below = letter.seq;
-                if query.takes(letter) {
+                if query.takes(letter.lead.as_ref(), letter.is_unread()) {
                     self.listed.push(letter.seq);
                     self.letters.insert(letter.seq, letter.clone());
                 }
