@@ -80,14 +80,14 @@ impl Presence {
         Ok(Self { runtime: runtime.clone(), lock: None, record })
     }
 
-    /// Its record, as it was written or found.
-    pub fn record(&self) -> &PeerRecord {
-        &self.record
-    }
-
     fn write(&self) -> Result<(), PresenceError> {
         let bytes = self.record.to_bytes().map_err(RecordError::from)?;
         Ok(durable::publish(&self.runtime.peer(&self.record.session), &bytes)?)
+    }
+
+    /// The claim that proves it.
+    pub fn claim(&self) -> Claim {
+        self.record.claim
     }
 
     /// Whether the record stands exactly as it was written, under our claim; one that another

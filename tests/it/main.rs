@@ -12,6 +12,7 @@ mod cli_doctor;
 mod cli_herd;
 mod cli_support;
 mod demo_console;
+mod demo_play;
 mod demo_world;
 mod differences;
 mod documents;
