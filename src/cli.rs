@@ -384,7 +384,14 @@ fn verb_of(arguments: &[OsString]) -> Option<String> {
                 }
             }
             None if argument.starts_with('-') => {}
-            None => return command.find_subcommand(&*argument).map(|verb| verb.get_name().to_owned()),
+            None => {
+                let verb = command.find_subcommand(&*argument)?;
+                let below = rest.next().and_then(|next| verb.find_subcommand(&*next));
+                return Some(match below {
+                    Some(below) => format!("{} {}", verb.get_name(), below.get_name()),
+                    None => verb.get_name().to_owned(),
+                });
+            }
         }
     }
     None
@@ -457,6 +464,8 @@ mod tests {
             ("headman --socket list reply x", Some("reply")),
             ("headman --json --socket=list check", Some("check")),
             ("headman -x list", Some("list")),
+            ("headman lead ask x", Some("lead ask")),
+            ("headman lead frob", Some("lead")),
             ("headman lst", None),
             ("headman -- list", None),
             ("headman --frob", None),

@@ -91,8 +91,12 @@ pub fn run(places: &Places, verb: &Verb, mut out: Out, go_on: GoOn) -> Result<Ex
 impl Who {
     fn session(&self) -> Result<SessionId, Failure> {
         let text = Untrusted::from_bytes_lossy(self.session.as_encoded_bytes());
-        SessionId::new(text).ok_or_else(|| {
-            Failure::usage("that is no session id: it takes 1 to 512 characters", "Give another --session")
+        // Among peers a session may not be blank, unlike elsewhere.
+        SessionId::new(text).filter(|session| !session.as_untrusted().is_blank()).ok_or_else(|| {
+            Failure::usage(
+                "that is no session id: 1 to 512 characters, not all blank",
+                "Give another --session",
+            )
         })
     }
 

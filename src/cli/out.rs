@@ -25,7 +25,7 @@ impl Out {
         self.json
     }
 
-    /// Whether the reader has gone away: what is written then is read by nobody.
+    /// Whether a write found that the reader has gone.
     pub fn is_closed(&self) -> bool {
         self.closed
     }

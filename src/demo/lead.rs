@@ -379,7 +379,7 @@ impl Player {
                 self.screen.shows(&format!("Telling the Chief: {}", tell.text));
                 let files = self.files(tell.attached)?;
                 let rendered = self.lead.render(Kind::LeadMessage, None, &tell.text.into(), &files)?;
-                self.lead.tell(&rendered.text).await?;
+                self.lead.tell(rendered.text).await?;
             }
             Act::Write(to, text) => self.write(&to, text)?,
             Act::Die => std::process::exit(DIED),
@@ -393,7 +393,7 @@ impl Player {
         let text = question.question.into();
         let rendered = self.lead.render(Kind::LeadAsk, None, &text, &files)?;
         // Where nobody may be written to the Chief sees it by the lead's record.
-        if let Err(why) = self.lead.ask(&text, &rendered.text).await?.published {
+        if let Err(why) = self.lead.ask(text, rendered.text).await?.published {
             complain(&why);
         }
         Ok(())

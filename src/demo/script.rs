@@ -423,6 +423,34 @@ mod tests {
     }
 
     #[test]
+    fn notes_go_to_others_who_are_there_and_who_asks_a_peer_is_answered() {
+        let characters: Vec<Character> = (0..cast::WRITTEN).map(cast::character).collect();
+        let mut asked = 0;
+        for character in &characters {
+            assert!(
+                character.plan.contains(&Step::Write) != character.notes.is_empty(),
+                "{}",
+                character.name
+            );
+            for note in character.notes {
+                let to = characters.iter().find(|other| other.name == note.to).unwrap();
+                assert_ne!(to.name, character.name);
+                asked += usize::from(note.text.ends_with('?'));
+            }
+            assert!(!character.answers.is_empty() && !character.answers.iter().any(|it| it.ends_with('?')));
+        }
+        assert!(asked > 0);
+        let from = SessionId::new("peer").unwrap();
+        let mut asked = script(0, 1.0);
+        asked.peer_wrote(&from, "Anything else?\n");
+        let Some((_, Act::Write(to, _))) = asked.next_act() else { panic!() };
+        assert_eq!(to, Recipient::Session(from.clone()));
+        let mut told = script(0, 1.0);
+        told.peer_wrote(&from, "That was all.");
+        assert!(matches!(told.next_act(), Some((_, Act::Ask(_)))));
+    }
+
+    #[test]
     fn with_a_chief_who_answers_everyone_goes_on_for_ever_and_repeats_by_the_seed() {
         for nth in 0..9 {
             let play = |seed| {

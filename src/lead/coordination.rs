@@ -329,7 +329,11 @@ impl Coordination {
     /// # Errors
     /// [`AskError`]; that it could not be put into the inbox is none, since the Chief sees an ask by
     /// its record.
-    pub async fn ask(&mut self, question: &Untrusted, text: &Untrusted) -> Result<Asked, AskError> {
+    pub async fn ask(
+        &mut self,
+        question: impl Into<Untrusted>,
+        text: impl Into<Untrusted>,
+    ) -> Result<Asked, AskError> {
         let held = self.sync()?;
         // Closing takes the same lock: no record is written that nobody withdraws.
         if !self.presence.stands() {
@@ -338,7 +342,7 @@ impl Coordination {
         if self.record.pending_ask.is_some() {
             return Err(AskError::Pending);
         }
-        let ask = PendingAsk { ask: Uuid::random(), question: question.clone(), text: text.clone() };
+        let ask = PendingAsk { ask: Uuid::random(), question: question.into(), text: text.into() };
         if !lead::is_question(&ask.question) {
             return Err(AskError::Invalid(Invalid::new(
                 Rule::Question,
@@ -388,13 +392,14 @@ impl Coordination {
     ///
     /// # Errors
     /// [`NotUp`]; nothing was written then.
-    pub async fn tell(&mut self, text: &Untrusted) -> Result<Message, NotUp> {
+    pub async fn tell(&mut self, text: impl Into<Untrusted>) -> Result<Message, NotUp> {
+        let text = text.into();
         if text.is_blank() {
             let blank = Invalid::new(Rule::Text, "there is no text to send");
             return Err(NotUp::Inbox(InboxError::Invalid(blank)));
         }
         let chief = self.authority().await?;
-        let message = self.message(Kind::LeadMessage, &chief.session, chief.lease, text);
+        let message = self.message(Kind::LeadMessage, &chief.session, chief.lease, &text);
         inbox::publish(self.agent_dir.path(), &self.runtime.inbox(&chief.session), &message)?;
         Ok(message)
     }
@@ -491,7 +496,7 @@ impl Coordination {
         if is_ours && answers_pending {
             // Also where it was handed over before an end that came before the ask was cleared.
             Verdict::Deliver
-        } else if self.file.was_delivered(message.id) {
+        } else if self.file.delivered().contains(&message.id) {
             Verdict::Delivered
         } else if is_ours && message.kind == Kind::ChiefMessage {
             Verdict::Deliver
@@ -512,7 +517,7 @@ impl Coordination {
             .pending_ask
             .clone()
             .filter(|ask| message.kind.has_ask() && message.ask == Some(ask.ask));
-        if !self.file.was_delivered(message.id) {
+        if !self.file.delivered().contains(&message.id) {
             let new = Received { message: message.clone(), answers: answers.clone() };
             tell(&new)?;
             self.file.hand_over(held, message, now())?;

@@ -73,7 +73,7 @@ impl Coordination {
     /// # Errors
     /// [`NotToPeer`]; nothing was written then.
     pub fn write_to_peer(&self, peer: &PeerRecord, text: &Untrusted) -> Result<Message, NotToPeer> {
-        let ours = self.presence.record().claim;
+        let ours = self.presence.claim();
         let message = self.message(Kind::PeerMessage, &peer.session, ours.id, text);
         // Right before the write. What is shown about a peer may have changed; its claim may not.
         match records::read_peer(&self.runtime, &self.session) {
@@ -123,7 +123,7 @@ impl Coordination {
             && message.to == self.session
             && message.from != self.session
             && message.lead == message.from;
-        if self.file.was_delivered(message.id) {
+        if self.file.delivered().contains(&message.id) {
             Verdict::Delivered
         } else if is_ours {
             Verdict::Deliver

@@ -80,11 +80,6 @@ impl Presence {
         Ok(Self { runtime: runtime.clone(), lock: None, record })
     }
 
-    /// Its record, as it was written or found.
-    pub fn record(&self) -> &PeerRecord {
-        &self.record
-    }
-
     fn write(&self) -> Result<(), PresenceError> {
         let bytes = self.record.to_bytes().map_err(RecordError::from)?;
         Ok(durable::publish(&self.runtime.peer(&self.record.session), &bytes)?)
@@ -95,7 +90,6 @@ impl Presence {
         self.record.claim
     }
 
-    /// Whether the record stands exactly as it was written, under our claim.
     /// Whether the record stands exactly as it was written, under our claim; one that another
     /// process holds, whether it still does.
     pub fn stands(&self) -> bool {

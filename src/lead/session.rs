@@ -239,9 +239,9 @@ impl SessionFile {
         }
     }
 
-    /// Whether the message `id` was handed over, as of the last reading.
-    pub fn was_delivered(&self, id: Uuid) -> bool {
-        self.seen.delivered.contains(&id)
+    /// The messages that were handed over, as of the last reading.
+    pub fn delivered(&self) -> &HashSet<Uuid> {
+        &self.seen.delivered
     }
 
     /// How many different asks it tells of, as of the last reading.

@@ -71,16 +71,22 @@ impl Open {
     pub(crate) fn start(command: &mut Command, reads: bool) -> Self {
         let mut child = command.spawn().unwrap();
         let (lines, said) = (Arc::default(), Arc::new(Mutex::new(String::new())));
-        if reads {
-            collect(child.stdout.take().unwrap(), &lines);
-        }
         let (errors, all) = (child.stderr.take().unwrap(), Arc::clone(&said));
         std::thread::spawn(move || {
             for line in BufReader::new(errors).lines() {
                 *all.lock().unwrap() += &format!("{}\n", line.unwrap());
             }
         });
-        Self { child, lines, said }
+        let mut open = Self { child, lines, said };
+        if reads {
+            open.read();
+        }
+        open
+    }
+
+    /// Reads what it prints from now on.
+    pub(crate) fn read(&mut self) {
+        collect(self.child.stdout.take().unwrap(), &self.lines);
     }
 
     pub(crate) fn lines(&self) -> Vec<Value> {

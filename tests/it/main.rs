@@ -18,6 +18,7 @@ mod control;
 #[cfg(debug_assertions)]
 mod crashes;
 mod demo_console;
+mod demo_play;
 mod demo_world;
 mod differences;
 mod documents;

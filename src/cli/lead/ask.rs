@@ -52,7 +52,7 @@ pub(super) fn run(places: &Places, arguments: &Arguments, out: &mut Out) -> Resu
             .map_err(|error| letter::not_attached(WHAT, &error))?;
         letter::tell_references(&rendered);
         let mut signals = Signals::new().map_err(|error| Failure::disk(WHAT, &error, "Try again"))?;
-        let asked = lead.ask(&text, &rendered.text).await.map_err(|error| not_asked(&error))?;
+        let asked = lead.ask(text, rendered.text).await.map_err(|error| not_asked(&error))?;
         if let Err(why) = &asked.published {
             note(&format!("the ask is pending, but there is no message of it yet: {why}"));
         }

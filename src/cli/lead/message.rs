@@ -60,7 +60,7 @@ pub(super) fn run(places: &Places, arguments: &Arguments, out: &mut Out) -> Resu
             .render(Kind::LeadMessage, None, &text, &files)
             .map_err(|error| letter::not_attached(WHAT, &error))?;
         letter::tell_references(&rendered);
-        lead.tell(&rendered.text).await.map_err(|error| not_up(WHAT, &error, &socket))
+        lead.tell(rendered.text).await.map_err(|error| not_up(WHAT, &error, &socket))
     })??;
     tell(&message, out)
 }

@@ -106,7 +106,7 @@ async fn open(places: &Places, socket: &Located, arguments: &Arguments, go_on: G
     let end = stay(&mut lead, listed, &mut signals, &mut teller, &mut input).await;
     // Its part in Herdr went before: whoever still sees the record sees no agent to it.
     lead.close().map_err(|error| Failure::disk("withdraw the lead", &error, "See `headman doctor`"))?;
-    end
+    Ok(end)
 }
 
 /// Takes what comes until something ends it. What was reported to Herdr is taken back then.
@@ -116,9 +116,15 @@ async fn stay(
     signals: &mut Signals,
     teller: &mut Teller,
     input: &mut Input,
-) -> Result<End, Failure> {
-    let inboxes =
-        lead.inboxes().map_err(|error| Failure::disk("watch the inboxes", &error, "See `headman doctor`"))?;
+) -> End {
+    let inboxes = lead.inboxes().map_or_else(
+        |error| {
+            // They are looked into all the same.
+            tracing::warn!(%error, "inboxes can't be watched");
+            Vec::new()
+        },
+        Vec::from,
+    );
     let mail = Mail::watch(&inboxes);
     let mut looks = interval(LOOK);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -147,7 +153,7 @@ async fn stay(
         listed.set_waiting(lead.pending_ask().is_some());
     };
     listed.release().await;
-    Ok(end)
+    end
 }
 
 /// Looks into both inboxes. Only what makes the lead unhealthy is an error.

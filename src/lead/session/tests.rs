@@ -136,7 +136,7 @@ fn a_reply_is_found_by_its_ask_with_its_text_alone() {
     };
     let held = file.lock().unwrap();
     file.hand_over(&held, &reply, NOW()).unwrap();
-    assert!(file.was_delivered(reply.id));
+    assert!(file.delivered().contains(&reply.id));
     assert_eq!(file.reply_to(asked).unwrap(), Some((reply.id, reply.text)));
     assert_eq!(file.reply_to(Uuid::random()).unwrap(), None);
 }
