@@ -588,7 +588,8 @@ fn a_reply_whose_console_is_killed_while_it_is_sent_arrives_once() {
                 press(&mut killed, "n", "the ask", |it| it.shows("asks,"));
                 press(&mut killed, "r", "the composer", |it| it.shows("8192 bytes"));
                 press(&mut killed, "Whatever happens.", "the text", |it| it.shows("happens."));
-                std::thread::sleep(Duration::from_millis(50));
+                let drafts = console.state().join("drafts");
+                until("the draft is durable", || !below(&drafts).is_empty());
                 killed.type_text("\r");
                 assert_eq!(killed.wait_for_exit().signal(), Some("Killed"));
 
@@ -596,7 +597,6 @@ fn a_reply_whose_console_is_killed_while_it_is_sent_arrives_once() {
                 again.wait_for("to be Chief", |it| it.shows("chief since"));
                 until("the lead has it", || console.handed_over("Whatever happens.") == 1);
                 // What was sent is no draft any more.
-                let drafts = console.state().join("drafts");
                 until("the draft is gone", || below(&drafts).is_empty());
                 let open = || console.journal().index().sent().any(|entry| entry.is_open());
                 until("what became of it is known", || !open());

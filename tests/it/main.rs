@@ -47,6 +47,7 @@ mod pty;
 mod reception;
 mod restarts;
 mod screens;
+mod sent_drafts;
 mod soak;
 mod sources;
 mod stage;
