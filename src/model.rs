@@ -435,6 +435,14 @@ impl Model {
         replies.filter(|sent| sent.fate != Fate::Again).max_by_key(|sent| (sent.at, sent.id))
     }
 
+    /// The message that `old` was sent again as, the newest if it was so several times.
+    pub fn successor(&self, old: &Sent) -> Option<&Sent> {
+        let same =
+            self.sent.values().filter(|it| (&it.lead, it.ask, &it.text) == (&old.lead, old.ask, &old.text));
+        same.filter(|it| it.id != old.id && it.at >= old.at && it.fate != Fate::Again)
+            .max_by_key(|it| (it.at, it.id))
+    }
+
     /// What we sent under `id`.
     pub fn sent(&self, id: Uuid) -> Option<&Sent> {
         self.sent.get(&id)

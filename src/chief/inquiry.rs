@@ -79,7 +79,7 @@ impl Office {
                 Which::Letter(seq) => letter.seq == *seq,
                 Which::Lead(lead) => letter.lead.as_ref() == Some(lead),
             })
-            .filter(|letter| letter.read != read)
+            .filter(|letter| letter.refused.is_none() && letter.read != read)
             .map(|letter| letter.seq)
             .collect();
         let events: Vec<Event<'_>> = (seqs.chunks(MARKED_AT_ONCE))
@@ -95,14 +95,12 @@ impl Office {
 fn find(journal: &Journal, query: &Query, below: u64, above: u64) -> Result<Found, InquiryError> {
     let needle = query.text.as_deref().and_then(Needle::new);
     let mut found = Found { seqs: Vec::new(), rest: None };
-    let mut looked_at = 0;
     let mut read = 0;
-    for letter in journal.index().received_between(above, below) {
+    for (looked_at, letter) in journal.index().received_between(above, below).enumerate() {
         if looked_at == MAX_LOOKED_AT || read == MAX_READ {
             found.rest = Some(letter.seq + 1);
             break;
         }
-        looked_at += 1;
         if !query.takes(letter.lead.as_ref(), letter.is_unread()) {
             continue;
         }

@@ -1,8 +1,10 @@
-//! What keys do to the lead that is selected, without writing anything.
+//! What keys do to what is selected, without writing anything.
 
 use super::app::{App, Effect, Layer, Pending};
+use super::intent::Intent;
 use super::theme::Role;
 use super::view::diagnostics;
+use crate::chief::inquiry::Which;
 use crate::chief::service::Request;
 use crate::contract::{SessionId, Untrusted};
 use crate::fact::Now;
@@ -53,6 +55,26 @@ impl App {
             // After sending, straight to the next composer.
             Some(sent) => self.open_ask(&lead, sent, now),
             None => self.roster.select(&lead, &self.model, now),
+        }
+    }
+
+    pub(super) fn open(&mut self, now: Now) {
+        if let Some(Layer::Inbox(state)) = self.layers.last_mut() {
+            if let Some(seq) = state.read() {
+                self.mark(Which::Letter(seq), true);
+            }
+            return;
+        }
+        if let Some(Layer::Peers(state)) = self.layers.last_mut() {
+            state.intent(Intent::Open, &self.model);
+            return;
+        }
+        match self.selected().cloned() {
+            Some(lead) if self.model.lead(&lead).is_some_and(crate::herd::Lead::needs_you) => {
+                self.open_ask(&lead, false, now);
+            }
+            Some(_) => self.roster.intent(Intent::Open, &self.model, now),
+            None => {}
         }
     }
 

@@ -13,7 +13,6 @@ use super::keymap::{Keymap, Pressed, Sequence};
 use super::text::{self, Visible};
 use super::theme::{Role, Theme};
 use super::view::{ask, diagnostics, help, inbox, peers, roster};
-use crate::chief::inquiry::Which;
 use crate::chief::service::Request;
 use crate::contract::{SessionId, Timestamp, Untrusted, Uuid};
 use crate::fact::{Desk, Done, Fact, Fate, Now, Standing};
@@ -124,8 +123,8 @@ pub struct App {
     pub(super) sequence: Sequence,
     pub(super) drafts: HashMap<DraftKey, Draft>,
     pub(super) pending: Vec<(u64, Pending)>,
-    /// What was sent from which draft, as that was then, while no lead is known to have it.
-    pub(super) on_their_way: Vec<(Uuid, Draft)>,
+    /// What was sent from which draft, while no lead is known to have it.
+    pub(super) on_their_way: Vec<(Uuid, DraftKey)>,
     pub(super) next_ticket: u64,
     guide: Option<Guide>,
     interrupted: Option<Duration>,
@@ -223,23 +222,28 @@ impl App {
     }
 
     fn drop_drafts_of_what_arrived(&mut self) {
-        let (drafts, effects) = (&mut self.drafts, &mut self.effects);
-        let model = &self.model;
-        self.on_their_way.retain(|(id, sent)| match model.sent(*id).map(|sent| sent.fate) {
-            // What is sent again under a new lease is another message, and that one the journal keeps.
-            Some(Fate::Taken | Fate::Delivered | Fate::Answered | Fate::Again) => {
-                let key = sent.key();
-                // Something else may have been written since.
-                if drafts.get(&key).is_some_and(|draft| draft.text == sent.text) {
-                    drafts.remove(&key);
-                    effects.push_back(Effect::RemoveDraft(key));
+        for (id, key) in std::mem::take(&mut self.on_their_way) {
+            let Some(sent) = self.model.sent(id) else {
+                self.on_their_way.push((id, key));
+                continue;
+            };
+            match sent.fate {
+                // Unknown: it may be gone, so what was written is offered again; or it may turn up.
+                Fate::Queued | Fate::Unknown => self.on_their_way.push((id, key)),
+                Fate::Again => {
+                    let new = self.model.successor(sent).map_or(id, |new| new.id);
+                    self.on_their_way.push((new, key));
                 }
-                false
+                Fate::Unsent => {}
+                Fate::Taken | Fate::Delivered | Fate::Answered => {
+                    // What was written since is another text.
+                    if self.drafts.get(&key).is_none_or(|draft| sent.text == draft.text.as_str()) {
+                        self.drafts.remove(&key);
+                        self.effects.push_back(Effect::RemoveDraft(key));
+                    }
+                }
             }
-            // It may be gone: what was written is offered again.
-            Some(Fate::Unknown | Fate::Unsent) => false,
-            Some(Fate::Queued) | None => true,
-        });
+        }
     }
 
     fn is_composing(&self) -> bool {
@@ -250,7 +254,7 @@ impl App {
         match (pending, result) {
             (Pending::Reply(key), Ok(Done::Sent(id))) => {
                 // The draft stays until the lead has it: a lease that ends first voids what is queued.
-                self.on_their_way.extend(self.drafts.get(&key).map(|draft| (id, draft.clone())));
+                self.on_their_way.push((id, key.clone()));
                 for layer in &mut self.layers {
                     if let Layer::Ask(state) = layer
                         && state.key() == key
@@ -561,26 +565,6 @@ impl App {
             Some(Layer::Ask(state)) => Some(state.lead()),
             Some(Layer::Inbox(state)) => state.letter()?.lead.as_ref(),
             _ => self.roster.selected(),
-        }
-    }
-
-    fn open(&mut self, now: Now) {
-        if let Some(Layer::Inbox(state)) = self.layers.last_mut() {
-            if let Some(seq) = state.read() {
-                self.mark(Which::Letter(seq), true);
-            }
-            return;
-        }
-        if let Some(Layer::Peers(state)) = self.layers.last_mut() {
-            state.intent(Intent::Open, &self.model);
-            return;
-        }
-        match self.selected().cloned() {
-            Some(lead) if self.model.lead(&lead).is_some_and(crate::herd::Lead::needs_you) => {
-                self.open_ask(&lead, false, now);
-            }
-            Some(_) => self.roster.intent(Intent::Open, &self.model, now),
-            None => {}
         }
     }
 

@@ -134,8 +134,9 @@ impl App {
         }
         let Some(sent) = self.model.sent(new) else { return };
         let key = DraftKey { session: sent.lead.clone(), ask: sent.ask };
-        if let Some(draft) = self.drafts.get(&key).filter(|draft| sent.text == draft.text.as_str()) {
-            self.on_their_way.push((new, draft.clone()));
+        let is_followed = self.on_their_way.iter().any(|(_, followed)| *followed == key);
+        if !is_followed && self.drafts.get(&key).is_some_and(|draft| sent.text == draft.text.as_str()) {
+            self.on_their_way.push((new, key));
         }
         match sent.fate {
             Fate::Unsent => {

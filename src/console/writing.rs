@@ -142,12 +142,12 @@ impl App {
         let Fact::Sent(sent) = fact else { return };
         let key = DraftKey { session: sent.lead.clone(), ask: sent.ask };
         let is_it = |draft: &&Draft| draft.at <= sent.at && sent.text == draft.text.as_str();
-        if let Some(draft) = self.drafts.get(&key).filter(is_it)
+        if self.drafts.get(&key).filter(is_it).is_some()
             && !self.on_their_way.iter().any(|(id, _)| *id == sent.id)
             // Of one that is being sent now, the outcome tells.
             && !self.pending.iter().any(|(_, pending)| *pending == Pending::Reply(key.clone()))
         {
-            self.on_their_way.push((sent.id, draft.clone()));
+            self.on_their_way.push((sent.id, key));
         }
     }
 }

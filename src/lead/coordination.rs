@@ -211,7 +211,7 @@ impl Coordination {
                 return Err(error);
             }
         };
-        let was_delivered = |id| file.was_delivered(id);
+        let was_delivered = |id| file.delivered().contains(&id);
         if let Err(error) = finish_removals(&runtime.inbox(&session), presence.claim(), was_delivered) {
             // It will be told by every look into it.
             tracing::warn!(%error, "the inbox can't be used");

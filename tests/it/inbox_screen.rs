@@ -11,7 +11,7 @@ use headman::console::app::{App, Effect};
 use headman::console::theme::{GlyphChoice, Theme};
 use headman::contract::{Kind, Message, Timestamp, Uuid};
 use headman::disk::AgentDir;
-use headman::fact::{Answer, Answered, Fact, Found, Inquiry, Now, Query};
+use headman::fact::{Answer, Answered, Fact, Found, Inquiry, Mail, Now, Query};
 
 use crate::screens::{START, app, app_in, at, press, session, shown, uuid};
 
@@ -77,7 +77,7 @@ impl Desk {
             .journal()
             .as_mut()
             .unwrap()
-            .append(&[event.clone()], Timestamp::from_millis(START))
+            .append(std::slice::from_ref(event), Timestamp::from_millis(START))
             .unwrap();
     }
 
@@ -223,10 +223,8 @@ fn it_is_narrowed_to_a_lead_to_what_is_unread_and_to_what_is_searched_for() {
     snapshot("inbox_searched", &desk);
     // One layer at a time: the search, then what else narrows it, then the inbox.
     desk.press("\nu\u{1b}", at(240));
-    assert!(
-        !desk.screen(80, 24).contains("90 ms\u{2581}")
-            && desk.screen(80, 24).contains("unread \u{b7}") == false
-    );
+    let screen = desk.screen(80, 24);
+    assert!(!screen.contains("/ 90 ms") && screen.contains("3 found"), "{screen}");
     desk.press("\u{1b}", at(240));
     assert!(!desk.screen(80, 24).contains("found"));
     desk.press("\u{1b}", at(240));
@@ -332,6 +330,30 @@ fn what_comes_meanwhile_stands_above_and_the_cursor_stays() {
     let screen = desk.screen(120, 40);
     assert!(screen.contains("Something new.") && screen.contains("6 in all"), "{screen}");
     assert!(screen.contains("reports/index.md"), "{screen}");
+}
+
+#[test]
+fn what_keeps_letters_out_is_told_above_everything_and_in_the_diagnostics() {
+    let mut desk = desk();
+    let mail = Mail {
+        kept: vec!["message 0000: Herdr does not answer, so the lead can't be verified".to_owned()],
+        stopped: Some(
+            "the journal can't be written, what leads sent stays in the inbox: disk full".to_owned(),
+        ),
+        damaged: 2,
+        ..desk.app.model.mail().clone()
+    };
+    desk.app.facts(vec![Fact::Mail(Arc::new(mail))], at(240));
+    assert!(desk.screen(120, 40).lines().nth(1).unwrap().contains("Nothing is received: the journal can't"));
+    desk.press("d", at(240));
+    for (width, height) in [(120, 40), (80, 24), (60, 30), (40, 15)] {
+        let screen = desk.screen(width, height);
+        insta::assert_snapshot!(format!("inbox_stopped_{width}x{height}"), screen);
+    }
+    // What is there already is shown all the same.
+    desk.press("di", at(240));
+    let screen = desk.screen(120, 40);
+    assert!(screen.contains("Nothing is received") && screen.contains("3 to add"), "{screen}");
 }
 
 const MANY: u64 = 20_000;

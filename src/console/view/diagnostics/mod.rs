@@ -168,7 +168,7 @@ fn elsewhere(app: &App) -> Findings {
 }
 
 fn drafts(app: &App) -> Findings {
-    let told = app.orphaned_drafts().into_iter().map(|draft| {
+    let told = app.orphaned_drafts().map(|draft| {
         let begin = crate::contract::Untrusted::from(draft.text.as_str()).first_units(60);
         let session = draft.session.as_untrusted().first_units(40);
         format!(

@@ -79,7 +79,12 @@ pub struct State {
 impl State {
     /// The whole inbox, the cursor on the newest that is unread; or what `lead` sent.
     pub fn open(model: &Model, lead: Option<SessionId>) -> Self {
-        let mut state = Self { lead, wanted: model.mail().newest_unread, ..Self::default() };
+        let mut newest = model.mail().newest.iter().rev().filter(|letter| letter.is_unread());
+        let wanted = match &lead {
+            None => model.mail().newest_unread,
+            Some(lead) => newest.find(|letter| letter.lead.as_ref() == Some(lead)).map(|letter| letter.seq),
+        };
+        let mut state = Self { lead, wanted, ..Self::default() };
         state.list_anew(model);
         state
     }
@@ -109,7 +114,6 @@ impl State {
         }
         self.gaps = (below > 1).then_some(Gap { above: 0, below }).into_iter().collect();
         self.seen = model.mail_generation();
-        self.is_stale = false;
         self.moved(|browser, listed| browser.put(0, listed));
         self.put_on_wanted();
     }
