@@ -1,8 +1,10 @@
 //! The views: each has its state, what keys do to it, and how it is drawn.
 
 pub mod ask;
+pub mod browse;
 pub mod detail;
 pub mod diagnostics;
+pub mod field;
 pub mod frame;
 pub mod help;
 pub mod inbox;

@@ -1,9 +1,10 @@
 //! What every key does, made from the keymap.
 
-use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use crossterm::event::KeyEvent;
 use ratatui::layout::Rect;
 
 use super::detail::{Line, draw_lines};
+use super::field::Field;
 use super::list::Scroll;
 use crate::console::intent::{Context, Intent};
 use crate::console::keymap::Keymap;
@@ -15,64 +16,55 @@ use crate::console::theme::{Mark, Role};
 #[derive(Debug, Default)]
 pub struct State {
     scroll: Scroll,
-    filter: String,
-    editing: bool,
+    filter: Field,
 }
 
 impl State {
     /// Where keys go.
     pub fn context(&self) -> Context {
-        if self.editing { Context::Filter } else { Context::Help }
+        if self.filter.is_editing() { Context::Filter } else { Context::Help }
     }
 
     /// What an intent does.
     pub fn intent(&mut self, intent: Intent) {
         match intent {
-            Intent::Filter => self.editing = true,
-            Intent::KeepFilter => self.editing = false,
+            Intent::Filter => self.filter.edit(),
+            Intent::KeepFilter => self.filter.keep(),
             _ => self.scroll.intent(intent),
         }
     }
 
     /// What a key that is text does to the filter.
     pub fn typed(&mut self, key: KeyEvent) {
-        if !self.editing {
-            return;
+        if self.filter.typed(key) {
+            self.scroll = Scroll::default();
         }
-        match key.code {
-            KeyCode::Char('u') if key.modifiers.contains(KeyModifiers::CONTROL) => self.filter.clear(),
-            KeyCode::Char(character) if !key.modifiers.contains(KeyModifiers::CONTROL) => {
-                self.filter.push(character);
-            }
-            KeyCode::Backspace => {
-                self.filter.pop();
-            }
-            _ => return,
+    }
+
+    /// Pasted text goes into the filter as one line.
+    pub fn pasted(&mut self, text: &str) {
+        if self.filter.pasted(text) {
+            self.scroll = Scroll::default();
         }
-        self.scroll = Scroll::default();
     }
 
     /// Backs out of the filter; says whether the help stays open.
     pub fn back(&mut self) -> bool {
-        let stays = self.editing || !self.filter.is_empty();
-        self.editing = false;
-        self.filter.clear();
-        stays
+        self.filter.clear()
     }
 }
 
 /// Draws the help into `area`, frame included.
 pub fn draw(state: &State, keymap: &Keymap, area: Rect, pen: &mut Pen<'_>) {
-    let title = match (state.filter.as_str(), state.editing) {
-        ("", false) => text::line("Help"),
-        (filter, true) => text::line(format_args!("Help / {filter}\u{2581}")),
-        (filter, false) => text::line(format_args!("Help / {filter}")),
+    let title = match state.filter.shown() {
+        None => text::line("Help"),
+        Some(filter) => text::line(format_args!("Help {filter}")),
     };
     let inside = pen.pane(area, &title, true);
     if inside.is_empty() {
         return;
     }
-    let wanted = state.filter.to_lowercase();
+    let wanted = state.filter.text().to_lowercase();
     let mut lines = Vec::new();
     for (context, help) in keymap.help() {
         let fitting: Vec<_> = help

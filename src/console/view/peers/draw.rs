@@ -10,8 +10,8 @@ use crate::console::age::Ages;
 use crate::console::paint::Pen;
 use crate::console::text::{self, Visible};
 use crate::console::theme::Role;
-use crate::console::view::detail::{Line, draw_lines};
-use crate::console::view::frame;
+use crate::console::view::browse::draw_nothing;
+use crate::console::view::detail::Line;
 use crate::contract::{Timestamp, Untrusted};
 use crate::disk::peers::{Peer, Queue};
 use crate::fact::Now;
@@ -29,22 +29,24 @@ pub fn draw(state: &State, model: &Model, now: Now, area: Rect, pen: &mut Pen<'_
         return;
     }
     let names = names(&peers);
-    let headings = [true, false]
-        .iter()
-        .filter(|present| peers.iter().any(|peer| peer.presence.is_ok() == **present))
-        .count();
-    let (list, beside) = frame::split(area, peers.len() + headings, state.in_detail);
+    let (rows, cursor) = rows(&peers, state.browser.at());
+    let (list, beside) = state.browser.split(area, rows.len());
     if let Some(list) = list {
-        draw_list(state, &peers, &names, now, list, pen, ages);
+        let title = text::line("Peers (read only)");
+        state.browser.draw_list(&title, None, rows.len(), cursor, list, pen, |at, line, pen| {
+            match &rows[at] {
+                Row::Heading(word) => drop(pen.say(line.x + 1, line.y, line.right(), word, Role::Heading)),
+                Row::Peer(peer) => draw_peer(peers[*peer], &names[*peer], now, line, pen, ages),
+            }
+        });
     }
     let Some(beside) = beside else { return };
     let peer = state.peer(&peers);
     let title = peer.map_or_else(|| text::line("Peer"), |peer| text::line(&shown(peer)));
-    let inside = pen.pane(beside, &title, state.in_detail);
-    if let (Some(peer), false) = (peer, inside.is_empty()) {
-        let room = usize::from(inside.width).saturating_sub(2);
-        let lines = detail(peer, &peers, now, room, pen, ages);
-        draw_lines(&lines, &state.detail, inside, pen);
+    let Some(beside) = state.browser.draw_frame(&title, beside, pen) else { return };
+    if let Some(peer) = peer {
+        let lines = detail(peer, &peers, now, beside.room, pen, ages);
+        state.browser.draw_detail(&lines, &beside, pen);
     }
 }
 
@@ -74,16 +76,8 @@ enum Row {
     Peer(usize),
 }
 
-fn draw_list(
-    state: &State,
-    peers: &[&Peer],
-    names: &[Visible],
-    now: Now,
-    area: Rect,
-    pen: &mut Pen<'_>,
-    ages: &mut Ages,
-) {
-    let inside = pen.pane(area, &text::line("Peers (read only)"), !state.in_detail);
+/// The rows with the headings between them, and which one is that of peer `selected`.
+fn rows(peers: &[&Peer], selected: usize) -> (Vec<Row>, usize) {
     let mut rows = Vec::new();
     let mut cursor = 0;
     for (at, peer) in peers.iter().enumerate() {
@@ -91,36 +85,12 @@ fn draw_list(
         if is_first {
             rows.push(Row::Heading(if peer.presence.is_ok() { "PRESENT" } else { "NOT PRESENT" }));
         }
-        if at == state.at {
+        if at == selected {
             cursor = rows.len();
         }
         rows.push(Row::Peer(at));
     }
-    let height = usize::from(inside.height);
-    // The heading above the first one stays in sight.
-    let top = state.list.top_with(if cursor == 1 { 0 } else { cursor }, rows.len(), height);
-    for (y, (at, row)) in (inside.y..).zip(rows.iter().enumerate().skip(top).take(height)) {
-        let line = Rect { y, height: 1, ..inside };
-        match row {
-            Row::Heading(word) => {
-                pen.say(line.x + 1, y, line.right(), word, Role::Heading);
-            }
-            Row::Peer(peer) => {
-                if at == cursor {
-                    pen.fill(line, if state.in_detail { Role::SelectionUnfocused } else { Role::Selection });
-                    pen.say(line.x, y, line.right(), pen.glyphs().cursor, Role::Key);
-                }
-                draw_peer(peers[*peer], &names[*peer], now, line, pen, ages);
-            }
-        }
-    }
-    let right = area.right().saturating_sub(3);
-    if top > 0 {
-        pen.say(right, area.y, area.right(), pen.glyphs().more_above, Role::Key);
-    }
-    if top + height < rows.len() {
-        pen.say(right, area.bottom() - 1, area.right(), pen.glyphs().more_below, Role::Key);
-    }
+    (rows, cursor)
 }
 
 /// One row: whether it is present, its name, how much is queued for it and for how long.
@@ -256,30 +226,22 @@ fn queued(
 
 /// What stands in place of an empty list.
 fn nothing(model: &Model, area: Rect, pen: &mut Pen<'_>) {
-    let inside = pen.pane(area, &text::line("Peers"), true);
-    let (words, role): (Vec<String>, Role) = match model.peers() {
-        None => (vec!["Looking for peers \u{2026}".to_owned()], Role::Text),
+    let why;
+    let (words, role): (&[&str], Role) = match model.peers() {
+        None => (&["Looking for peers \u{2026}"], Role::Text),
         Some(Ok(_)) => (
-            [
+            &[
                 "No peers.",
                 "",
                 "A lead is a peer while it publishes its presence; the Chief is none.",
                 "What peers send each other is shown here until it is taken.",
-            ]
-            .map(str::to_owned)
-            .to_vec(),
+            ],
             Role::Text,
         ),
-        Some(Err(why)) => (vec![format!("The peers can't be read: {why}. See headman doctor.")], Role::Alarm),
-    };
-    let mut y = inside.y + 1;
-    for word in words {
-        let room = usize::from(inside.width.saturating_sub(4));
-        for line in text::line(&word).wrap(room) {
-            if y < inside.bottom() {
-                pen.put(inside.x + 2, y, inside.right(), &line, role);
-            }
-            y += 1;
+        Some(Err(error)) => {
+            why = format!("The peers can't be read: {error}. See headman doctor.");
+            (&[&why], Role::Alarm)
         }
-    }
+    };
+    draw_nothing("Peers", words, role, area, pen);
 }

@@ -2,7 +2,7 @@
 
 pub mod draw;
 
-use super::list::Scroll;
+use super::browse::Browser;
 use crate::console::intent::Intent;
 use crate::contract::Untrusted;
 use crate::disk::peers::Peer;
@@ -11,14 +11,8 @@ use crate::model::Model;
 /// What the operator sees of it.
 #[derive(Debug, Default)]
 pub struct State {
-    /// The peer under the cursor, by the hash that names its files.
-    selected: Option<String>,
-    /// Where it stood, for when it is gone.
-    at: usize,
-    list: Scroll,
-    detail: Scroll,
-    /// Whether the keys go to the detail.
-    in_detail: bool,
+    /// A peer is known by the hash that names its files.
+    browser: Browser<String>,
 }
 
 impl State {
@@ -31,37 +25,17 @@ impl State {
 
     /// Takes over what changed in the model: the cursor stays on its peer, or where that one stood.
     pub fn follow(&mut self, model: &Model) {
-        let peers = listed(model);
-        match peers.iter().position(|peer| Some(&peer.hash) == self.selected.as_ref()) {
-            Some(at) => self.at = at,
-            None => self.select(self.at, &peers),
-        }
-    }
-
-    fn select(&mut self, at: usize, peers: &[&Peer]) {
-        self.at = at.min(peers.len().saturating_sub(1));
-        let selected = peers.get(self.at).map(|peer| peer.hash.clone());
-        if selected != self.selected {
-            self.selected = selected;
-            self.detail = Scroll::default();
-        }
+        self.browser.follow(&hashes(model));
     }
 
     /// What an intent does.
     pub fn intent(&mut self, intent: Intent, model: &Model) {
-        match intent {
-            Intent::NextPane | Intent::PreviousPane => self.in_detail = !self.in_detail,
-            Intent::Open => self.in_detail = true,
-            _ if self.in_detail => self.detail.intent(intent),
-            Intent::First => self.select(0, &listed(model)),
-            Intent::Last => self.select(usize::MAX, &listed(model)),
-            _ => self.select(self.at.saturating_add_signed(self.list.step(intent)), &listed(model)),
-        }
+        self.browser.intent(intent, &hashes(model));
     }
 
     /// Backs out of the detail; says whether the peers stay open.
     pub fn back(&mut self) -> bool {
-        std::mem::take(&mut self.in_detail)
+        self.browser.back()
     }
 
     /// The session of the peer under the cursor.
@@ -70,8 +44,13 @@ impl State {
     }
 
     fn peer<'a>(&self, peers: &[&'a Peer]) -> Option<&'a Peer> {
-        peers.get(self.at).copied().filter(|peer| Some(&peer.hash) == self.selected.as_ref())
+        let peer = peers.get(self.browser.at()).copied();
+        peer.filter(|peer| Some(&peer.hash) == self.browser.selected())
     }
+}
+
+fn hashes(model: &Model) -> Vec<String> {
+    listed(model).into_iter().map(|peer| peer.hash.clone()).collect()
 }
 
 /// The peers in the order of the list: those present first.

@@ -64,9 +64,8 @@ pub fn draw(
 }
 
 fn title(state: &State) -> Visible {
-    match (state.filter(), state.is_waiting_only()) {
-        (Some((filter, true)), _) => text::line(format_args!("Leads / {filter}\u{2581}")),
-        (Some((filter, false)), _) => text::line(format_args!("Leads / {filter}")),
+    match (state.filter().shown(), state.is_waiting_only()) {
+        (Some(filter), _) => text::line(format_args!("Leads {filter}")),
         (None, true) => text::line("Leads that wait"),
         (None, false) => text::line("Leads"),
     }

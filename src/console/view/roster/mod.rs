@@ -2,10 +2,11 @@
 
 pub mod draw;
 
-use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use crossterm::event::KeyEvent;
 use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher, Utf32Str};
 
+use super::field::Field;
 use super::list::Scroll;
 use crate::console::intent::{Context, Intent};
 use crate::console::text::{self, Visible};
@@ -13,9 +14,6 @@ use crate::contract::{SessionId, Timestamp};
 use crate::fact::Now;
 use crate::herd::{Lead, order};
 use crate::model::Model;
-
-/// Characters of a paste that a filter takes.
-const MAX_FILTER: usize = 200;
 
 /// Which pane has the keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -59,13 +57,6 @@ impl Row {
     }
 }
 
-/// The filter over the list.
-#[derive(Debug, Default, Clone)]
-struct Filter {
-    text: String,
-    editing: bool,
-}
-
 /// What the operator sees of the list.
 #[derive(Debug, Default)]
 pub struct State {
@@ -75,7 +66,7 @@ pub struct State {
     rows: Vec<Row>,
     scroll: Scroll,
     waiting_only: bool,
-    filter: Option<Filter>,
+    filter: Field,
     /// Which pane has the keys.
     pub pane: Pane,
     /// Whether a narrow screen shows the detail in place of the list.
@@ -88,10 +79,10 @@ pub struct State {
 impl State {
     /// Where keys go.
     pub fn context(&self) -> Context {
-        match (&self.filter, self.pane) {
-            (Some(Filter { editing: true, .. }), _) => Context::Filter,
-            (_, Pane::Leads) => Context::Roster,
-            (_, Pane::Detail) => Context::Detail,
+        match self.pane {
+            _ if self.filter.is_editing() => Context::Filter,
+            Pane::Leads => Context::Roster,
+            Pane::Detail => Context::Detail,
         }
     }
 
@@ -111,8 +102,8 @@ impl State {
     }
 
     /// What the list is filtered by.
-    pub fn filter(&self) -> Option<(&str, bool)> {
-        self.filter.as_ref().map(|filter| (filter.text.as_str(), filter.editing))
+    pub fn filter(&self) -> &Field {
+        &self.filter
     }
 
     /// Whether only leads that wait are shown.
@@ -170,9 +161,9 @@ impl State {
     }
 
     fn matcher(&self) -> impl Fn(&Visible) -> bool + use<> {
-        let pattern = (self.filter.as_ref())
-            .filter(|filter| !filter.text.is_empty())
-            .map(|filter| Pattern::parse(&filter.text, CaseMatching::Smart, Normalization::Smart));
+        let text = self.filter.text();
+        let pattern =
+            (!text.is_empty()).then(|| Pattern::parse(text, CaseMatching::Smart, Normalization::Smart));
         let matcher = std::cell::RefCell::new(Matcher::new(Config::DEFAULT.match_paths()));
         move |name| match &pattern {
             None => true,
@@ -207,7 +198,7 @@ impl State {
         self.selected = Some(lead.clone());
         self.detail = Scroll::default();
         if self.selected_row().is_none() && model.lead(lead).is_some() {
-            self.filter = None;
+            self.filter.clear();
             self.waiting_only = false;
             self.refilter(model, now);
         }
@@ -220,35 +211,21 @@ impl State {
 
     /// Pasted text goes into the filter as one line.
     pub fn pasted(&mut self, text: &str, model: &Model, now: Now) {
-        if let Some(filter) = self.filter.as_mut().filter(|filter| filter.editing) {
-            filter.text.extend(text.chars().filter(|character| !character.is_control()).take(MAX_FILTER));
+        if self.filter.pasted(text) {
             self.refilter(model, now);
         }
     }
 
     /// What a key that is text does to the filter.
     pub fn typed(&mut self, key: KeyEvent, model: &Model, now: Now) {
-        let Some(filter) = self.filter.as_mut().filter(|filter| filter.editing) else { return };
-        match key.code {
-            KeyCode::Char('u') if key.modifiers.contains(KeyModifiers::CONTROL) => filter.text.clear(),
-            KeyCode::Char('w') if key.modifiers.contains(KeyModifiers::CONTROL) => {
-                let end = filter.text.trim_end().rfind(' ').map_or(0, |at| at + 1);
-                filter.text.truncate(end);
-            }
-            KeyCode::Char(character) if !key.modifiers.contains(KeyModifiers::CONTROL) => {
-                filter.text.push(character);
-            }
-            KeyCode::Backspace => {
-                filter.text.pop();
-            }
-            _ => return,
+        if self.filter.typed(key) {
+            self.refilter(model, now);
         }
-        self.refilter(model, now);
     }
 
     /// Backs out of the innermost thing that is open.
     pub fn back(&mut self, model: &Model, now: Now) {
-        if self.filter.take().is_some() {
+        if self.filter.clear() {
             self.refilter(model, now);
         } else if self.detail_open || self.pane == Pane::Detail {
             self.detail_open = false;
@@ -277,14 +254,9 @@ impl State {
             Intent::Filter => {
                 self.pane = Pane::Leads;
                 self.detail_open = false;
-                self.filter.get_or_insert_default().editing = true;
+                self.filter.edit();
             }
-            Intent::KeepFilter => {
-                if let Some(filter) = &mut self.filter {
-                    filter.editing = false;
-                }
-                self.filter = self.filter.take().filter(|filter| !filter.text.is_empty());
-            }
+            Intent::KeepFilter => self.filter.keep(),
             _ if self.pane == Pane::Detail => self.detail.intent(intent),
             _ => self.step(intent),
         }
