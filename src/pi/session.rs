@@ -126,16 +126,26 @@ impl Stamp {
         Err(HeaderError::NotRegular(kind))
     }
 
-    fn of_path(path: &Path) -> Result<Self, HeaderError> {
+    pub(super) fn of_path(path: &Path) -> Result<Self, HeaderError> {
         rustix::fs::statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW)
             .map_err(HeaderError::of)
             .and_then(|stat| Self::of(&stat))
     }
 
+    /// In bytes.
+    pub(super) fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Whether it is of the same file, whatever that holds.
+    pub(super) fn is_of_same_file(&self, other: &Self) -> bool {
+        (self.device, self.inode) == (other.device, other.inode)
+    }
+
     /// Whether a file of this stamp is the one of `earlier` with something appended, as far as that
     /// can be told.
     fn grew_from(&self, earlier: &Self) -> bool {
-        (self.device, self.inode) == (earlier.device, earlier.inode) && self.size > earlier.size
+        self.is_of_same_file(earlier) && self.size > earlier.size
     }
 }
 
@@ -178,7 +188,7 @@ fn read(file: &File, size: u64) -> Result<Header, HeaderError> {
 }
 
 /// Up to `length` bytes from `offset`; fewer where the file ends.
-fn read_at(file: &File, offset: u64, length: usize) -> Result<Vec<u8>, HeaderError> {
+pub(super) fn read_at(file: &File, offset: u64, length: usize) -> Result<Vec<u8>, HeaderError> {
     let mut bytes = vec![0; length];
     let mut filled = 0;
     while filled < length {
