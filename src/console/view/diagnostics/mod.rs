@@ -55,8 +55,23 @@ impl Gravity {
     }
 }
 
-/// Everything to say, safe to print.
-pub fn findings(app: &App, now: Now) -> Vec<(Gravity, String)> {
+/// What there is to say of one thing, safe to print.
+type Findings = Vec<(Gravity, String)>;
+
+/// Everything to say, by what it is about; what there is nothing to say of is not there.
+fn sections(app: &App, now: Now) -> Vec<(&'static str, Findings)> {
+    let mut sections = vec![
+        ("Chief and Herdr", standing(app, now)),
+        ("inbox", inbox(app)),
+        ("who else is here", elsewhere(app)),
+        ("drafts", drafts(app)),
+        ("left out of the list", left_out_of_the_list(app)),
+    ];
+    sections.retain(|(_, findings)| !findings.is_empty());
+    sections
+}
+
+fn standing(app: &App, now: Now) -> Findings {
     let model = &app.model;
     let mut out = Vec::new();
     out.push(match model.standing() {
@@ -92,7 +107,32 @@ pub fn findings(app: &App, now: Now) -> Vec<(Gravity, String)> {
     if let Some(why) = model.records_problem() {
         out.push((Gravity::Warning, format!("The lead records can't be read: {why}.")));
     }
-    if let Some(surroundings) = model.surroundings() {
+    if let Some(inventory) = model.inventory() {
+        out.extend(inventory.dropped.iter().map(|what| (Gravity::Warning, what.clone())));
+    }
+    out
+}
+
+fn inbox(app: &App) -> Findings {
+    let mail = app.model.mail();
+    let mut out = Vec::new();
+    if let Some(why) = &mail.stopped {
+        out.push((Gravity::Warning, format!("Nothing is received: {why}.")));
+    }
+    out.extend(mail.kept.iter().map(|what| (Gravity::Warning, format!("It stays in our inbox: {what}."))));
+    if mail.damaged > 0 {
+        let lines = if mail.damaged == 1 { "line" } else { "lines" };
+        out.push((
+            Gravity::Warning,
+            format!("{} {lines} of the journal can't be read; they stay as they are.", mail.damaged),
+        ));
+    }
+    out
+}
+
+fn elsewhere(app: &App) -> Findings {
+    let mut out = Vec::new();
+    if let Some(surroundings) = app.model.surroundings() {
         for elsewhere in &surroundings.elsewhere {
             out.push((Gravity::Warning, format!("{}.", elsewhere.sentence(&surroundings.socket))));
         }
@@ -101,30 +141,32 @@ pub fn findings(app: &App, now: Now) -> Vec<(Gravity, String)> {
             out.push((gravity, format!("{}.", newer.sentence())));
         }
     }
-    if let Some(inventory) = model.inventory() {
-        if !inventory.other_agents.is_empty() {
-            out.push((
-                Gravity::Note,
-                format!(
-                    "Herdr also lists {} agents that are not Pi's; they are no leads.",
-                    inventory.other_agents.len()
-                ),
-            ));
-        }
-        out.extend(inventory.dropped.iter().map(|what| (Gravity::Warning, what.clone())));
-    }
-    for draft in app.orphaned_drafts() {
-        let begin = crate::contract::Untrusted::from(draft.text.as_str()).first_units(60);
+    let others = app.model.inventory().map_or(0, |inventory| inventory.other_agents.len());
+    if others > 0 {
         out.push((
             Gravity::Note,
-            format!(
-                "A draft is kept for an ask that session {} does not put any more: \"{}\".",
-                draft.session.as_untrusted().first_units(40).escaped(),
-                begin.escaped()
-            ),
+            format!("Herdr also lists {others} agents that are not Pi's; they are no leads."),
         ));
     }
-    let (managed, left_out) = model.roster().managed_and_others();
+    out
+}
+
+fn drafts(app: &App) -> Findings {
+    let told = app.orphaned_drafts().map(|draft| {
+        let begin = crate::contract::Untrusted::from(draft.text.as_str()).first_units(60);
+        let session = draft.session.as_untrusted().first_units(40);
+        format!(
+            "A draft is kept for an ask that session {} does not put any more: \"{}\".",
+            session.escaped(),
+            begin.escaped()
+        )
+    });
+    told.map(|told| (Gravity::Note, told)).collect()
+}
+
+fn left_out_of_the_list(app: &App) -> Findings {
+    let mut out = Vec::new();
+    let (managed, left_out) = app.model.roster().managed_and_others();
     if managed > 0 {
         out.push((Gravity::Note, left_out::managed_sentence(managed)));
     }
@@ -157,21 +199,35 @@ pub fn chief_sentence(chief: &OtherChief) -> String {
 
 /// The same as plain lines, to be copied.
 pub fn lines(app: &App, now: Now) -> Vec<String> {
-    findings(app, now).into_iter().map(|(gravity, text)| format!("{} {text}", gravity.word())).collect()
+    let findings = sections(app, now).into_iter().flat_map(|(_, findings)| findings);
+    findings.map(|(gravity, text)| format!("{} {text}", gravity.word())).collect()
 }
 
 /// Draws the diagnostics into `area`, frame included.
 pub fn draw(state: &State, app: &App, now: Now, area: Rect, pen: &mut Pen<'_>) {
-    let inside = pen.pane(area, &text::line("Diagnostics"), true);
+    let sections = sections(app, now);
+    let all = || sections.iter().flat_map(|(_, findings)| findings);
+    let title = match all().filter(|(gravity, _)| *gravity == Gravity::Warning).count() {
+        0 => text::line("Diagnostics"),
+        1 => text::line("Diagnostics 1 warning"),
+        warnings => text::line(format_args!("Diagnostics {warnings} warnings")),
+    };
+    let inside = pen.pane(area, &title, true);
     if inside.is_empty() {
         return;
     }
     let room = usize::from(inside.width).saturating_sub(8);
     let mut drawn = Vec::new();
-    for (gravity, finding) in findings(app, now) {
-        for (at, line) in text::line(&finding).wrap(room).into_iter().enumerate() {
-            let word = if at == 0 { gravity.word() } else { "" };
-            drawn.push(Line::Pieces(vec![(text::line(word).pad_end(5), gravity.role()), (line, Role::Text)]));
+    for (title, findings) in &sections {
+        drawn.push(Line::Rule(text::line(*title), Role::Heading));
+        for (gravity, finding) in findings {
+            for (at, line) in text::line(finding).wrap(room).into_iter().enumerate() {
+                let word = if at == 0 { gravity.word() } else { "" };
+                drawn.push(Line::Pieces(vec![
+                    (text::line(word).pad_end(5), gravity.role()),
+                    (line, Role::Text),
+                ]));
+            }
         }
     }
     draw_lines(&drawn, &state.scroll, inside, pen);
