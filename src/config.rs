@@ -241,6 +241,7 @@ mod tests {
             "keys.frob: no such action",
             "keys.reply: `nokey`",
             "keys.reply: `n` collides",
+            "keys.next-match: `n` collides with `n` of `reply` (Inbox)",
             "theme: no theme",
         ];
         assert_eq!(mistakes.len(), wanted.len(), "{mistakes:?}");

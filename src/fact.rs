@@ -7,12 +7,16 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
+pub use inquiry::{Answer, Found, Inquiry, MAX_LETTERS, Needle, Query};
+
 use crate::contract::{Descriptor, Kind, LeadRecord, SessionId, Timestamp, Untrusted, Uuid};
 use crate::disk::mailboxes::Scan;
 use crate::disk::peers::Peer;
 use crate::herd::inventory::Inventory;
 use crate::herd::surroundings::Surroundings;
 use crate::herdr::Registration;
+
+mod inquiry;
 
 /// A reading of both clocks. Ages are counted on the monotonic one, which no clock change moves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,14 +49,16 @@ pub enum Fact {
     AskTimes(Arc<Vec<AskTime>>),
     /// What was received.
     Mail(Arc<Mail>),
-    /// The whole text of one received message, by its number in the journal.
-    LetterText(u64, Untrusted),
+    /// The answer to one inquiry about what was received.
+    Answered(Answered),
     /// What we are.
     Standing(Standing),
     /// Whether leads see us in Herdr.
     Registration(Registration),
     /// One thing we sent.
     Sent(Sent),
+    /// How many messages of ours have which fate, by lead.
+    SentCounts(Arc<SentCounts>),
     /// What became of one request to the service.
     Outcome(Outcome),
     /// How changes of the records are noticed.
@@ -74,10 +80,11 @@ enum Key {
     Mailboxes,
     AskTimes,
     Mail,
-    LetterText,
+    Answered(u64),
     Standing,
     Registration,
     Sent(Uuid),
+    SentCounts,
     Outcome(u64),
     Watching,
     Peers,
@@ -93,10 +100,11 @@ impl Fact {
             Fact::Mailboxes(_) => Key::Mailboxes,
             Fact::AskTimes(_) => Key::AskTimes,
             Fact::Mail(_) => Key::Mail,
-            Fact::LetterText(..) => Key::LetterText,
+            Fact::Answered(answered) => Key::Answered(answered.ticket),
             Fact::Standing(_) => Key::Standing,
             Fact::Registration(_) => Key::Registration,
             Fact::Sent(sent) => Key::Sent(sent.id),
+            Fact::SentCounts(_) => Key::SentCounts,
             Fact::Outcome(outcome) => Key::Outcome(outcome.ticket),
             Fact::Watching(_) => Key::Watching,
             Fact::Peers(_) => Key::Peers,
@@ -201,13 +209,18 @@ pub struct Sent {
     pub fate: Fate,
 }
 
+/// How many messages have which fate, by lead.
+pub type SentCounts = BTreeMap<SessionId, BTreeMap<Fate, usize>>;
+
 /// What became of a message, as far as it can be known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fate {
     /// It stands in the lead's inbox.
     Queued,
     /// It was taken out while our lease stood unbroken.
     Taken,
+    /// The lead's session holds it.
+    Delivered,
     /// A reply: the ask is gone after it was taken.
     Answered,
     /// It went around a change of lease, or is quarantined: it may have been discarded.
@@ -219,11 +232,23 @@ pub enum Fate {
 }
 
 impl Fate {
+    /// All of them, in the order in which they come.
+    pub const ALL: [Self; 7] = [
+        Fate::Queued,
+        Fate::Taken,
+        Fate::Delivered,
+        Fate::Answered,
+        Fate::Unknown,
+        Fate::Again,
+        Fate::Unsent,
+    ];
+
     /// Its word.
     pub fn as_str(self) -> &'static str {
         match self {
             Fate::Queued => "queued",
             Fate::Taken => "taken",
+            Fate::Delivered => "delivered",
             Fate::Answered => "answered",
             Fate::Unknown => "unknown, may have been discarded",
             Fate::Again => "sent again",
@@ -236,6 +261,7 @@ impl Fate {
         match self {
             Fate::Queued => "queued",
             Fate::Taken => "taken",
+            Fate::Delivered => "delivered",
             Fate::Answered => "answered",
             Fate::Unknown => "unknown",
             Fate::Again => "again",
@@ -245,18 +271,31 @@ impl Fate {
 
     /// The fate of that name.
     pub fn from_name(name: &str) -> Option<Self> {
-        [Fate::Queued, Fate::Taken, Fate::Answered, Fate::Unknown, Fate::Again, Fate::Unsent]
-            .into_iter()
-            .find(|fate| fate.name() == name)
+        Self::ALL.into_iter().find(|fate| fate.name() == name)
     }
 
-    /// Whether nothing more will become known.
+    /// Whether nothing more is waited for. Of what is unknown a proof may still turn up.
     pub fn is_final(self, kind: Kind) -> bool {
         match self {
-            Fate::Queued => false,
-            Fate::Taken => kind != Kind::ChiefReply,
+            Fate::Queued | Fate::Taken => false,
+            Fate::Delivered => kind != Kind::ChiefReply,
             Fate::Answered | Fate::Unknown | Fate::Again | Fate::Unsent => true,
         }
+    }
+
+    /// Whether the lead's session may prove that it was delivered.
+    pub fn is_provable(self) -> bool {
+        matches!(self, Fate::Taken | Fate::Unknown)
+    }
+
+    /// Whether the lead may not have it, and does not get it unless it is sent again.
+    pub fn is_doubtful(self) -> bool {
+        matches!(self, Fate::Unknown | Fate::Unsent)
+    }
+
+    /// Whether the lead has it for all that is known.
+    pub fn has_arrived(self) -> bool {
+        matches!(self, Fate::Taken | Fate::Delivered | Fate::Answered)
     }
 }
 
@@ -279,17 +318,28 @@ pub struct Letter {
     pub created_at: Option<Timestamp>,
     /// How its text begins.
     pub preview: Untrusted,
+    /// Whether that is all of it.
+    pub whole: bool,
     /// Why it was not accepted; safe to print.
     pub refused: Option<String>,
     /// Whether the operator has seen it.
     pub read: bool,
 }
 
+impl Letter {
+    /// Whether it was accepted and not seen yet.
+    pub fn is_unread(&self) -> bool {
+        !self.read && self.refused.is_none()
+    }
+}
+
 /// What was received.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Mail {
-    /// The newest ones, the oldest of them first.
+    /// The newest ones, the oldest of them first; the others are given on inquiry.
     pub newest: Vec<Letter>,
+    /// The newest one not seen yet, by its number.
+    pub newest_unread: Option<u64>,
     /// How many there are in all.
     pub total: usize,
     /// How many were accepted and not seen yet.
@@ -304,6 +354,15 @@ pub struct Mail {
     pub kept: Vec<String>,
     /// Why nothing is received now; safe to print.
     pub stopped: Option<String>,
+}
+
+/// The answer to one inquiry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answered {
+    /// The request's ticket.
+    pub ticket: u64,
+    /// The answer, or why there is none; safe to print.
+    pub result: Result<Answer, String>,
 }
 
 /// What became of one request to the service.
@@ -326,6 +385,8 @@ pub enum Done {
     Left,
     /// Herdr shows the pane.
     Focused,
+    /// What was seen is known as that, or as unseen.
+    Marked,
 }
 
 /// How changes of the records are noticed.

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::chief::staff::evidence_of;
-use crate::contract::{SessionId, Timestamp, Untrusted, Uuid};
+use crate::contract::{SessionId, Timestamp, Uuid};
 use crate::disk::mailboxes::Scan;
-use crate::fact::{Done, Fact, LeadRead, Letter, Mail, Now, Outcome, PeersRead, Sent, Standing, Watching};
+use crate::fact::{
+    Answered, Done, Fact, Fate, LeadRead, Mail, Now, Outcome, PeersRead, Sent, SentCounts, Standing, Watching,
+};
 use crate::herd::evidence::{Evidence, State, UnreadableRecord};
 use crate::herd::inventory::Inventory;
 use crate::herd::state_block::Observed;
@@ -15,7 +17,7 @@ use crate::herd::surroundings::Surroundings;
 use crate::herd::{Lead, Roster, project};
 use crate::herdr::Registration;
 
-/// Outcomes kept until the views have seen them.
+/// Outcomes, and answers, kept until the views have seen them.
 const MAX_OUTCOMES: usize = 64;
 
 /// Messages of ours remembered; the oldest whose fate is final go first.
@@ -74,8 +76,9 @@ pub struct Model {
     asked: HashMap<(SessionId, Uuid), Asked>,
     ask_times: HashMap<(SessionId, Uuid), Timestamp>,
     mail: Arc<Mail>,
-    /// The message that was read last, whole.
-    read: Option<(u64, Untrusted)>,
+    mail_generation: u64,
+    answers: VecDeque<Answered>,
+    sent_counts: Arc<SentCounts>,
     since: HashMap<SessionId, Since>,
     outcomes: VecDeque<Outcome>,
     roster: Arc<Roster>,
@@ -102,7 +105,9 @@ impl Model {
             asked: HashMap::new(),
             ask_times: HashMap::new(),
             mail: Arc::default(),
-            read: None,
+            mail_generation: 0,
+            answers: VecDeque::new(),
+            sent_counts: Arc::default(),
             since: HashMap::new(),
             outcomes: VecDeque::new(),
             roster: Arc::default(),
@@ -171,10 +176,14 @@ impl Model {
             Fact::Mail(mail) => {
                 let changed = self.mail.asks != mail.asks;
                 self.mail = mail;
+                self.mail_generation += 1;
                 changed
             }
-            Fact::LetterText(seq, text) => {
-                self.read = Some((seq, text));
+            Fact::Answered(answered) => {
+                if self.answers.len() == MAX_OUTCOMES {
+                    self.answers.pop_front();
+                }
+                self.answers.push_back(answered);
                 false
             }
             Fact::Standing(standing) => {
@@ -205,6 +214,10 @@ impl Model {
                         self.sent.remove(&oldest);
                     }
                 }
+                false
+            }
+            Fact::SentCounts(counts) => {
+                self.sent_counts = counts;
                 false
             }
             Fact::Outcome(outcome) => {
@@ -295,12 +308,9 @@ impl Model {
         &self.mail
     }
 
-    /// The text of a received message: whole once it was read, else its beginning.
-    pub fn letter_text<'a>(&'a self, letter: &'a Letter) -> &'a Untrusted {
-        match &self.read {
-            Some((seq, text)) if *seq == letter.seq => text,
-            _ => &letter.preview,
-        }
+    /// Rises with everything that becomes known of what was received.
+    pub fn mail_generation(&self) -> u64 {
+        self.mail_generation
     }
 
     /// Whether both Herdr and the records were looked at.
@@ -395,10 +405,28 @@ impl Model {
         sent
     }
 
-    /// The reply to that ask that is on its way or was taken, if there is one.
+    /// How many messages to `lead` have which fate, over the whole journal.
+    pub fn sent_counts(&self, lead: &SessionId) -> impl Iterator<Item = (Fate, usize)> {
+        self.sent_counts.get(lead).into_iter().flatten().map(|(fate, count)| (*fate, *count))
+    }
+
+    /// The newest message to `lead` that it may not have, and that can be sent again.
+    pub fn doubtful(&self, lead: &SessionId) -> Option<&Sent> {
+        let to_lead = self.sent.values().filter(|sent| sent.lead == *lead && sent.fate.is_doubtful());
+        to_lead.max_by_key(|sent| (sent.at, sent.id))
+    }
+
+    /// The newest reply to that ask.
     pub fn reply_to(&self, lead: &SessionId, ask: Uuid) -> Option<&Sent> {
         let replies = self.sent.values().filter(|sent| sent.lead == *lead && sent.ask == Some(ask));
-        replies.filter(|sent| sent.fate != crate::fact::Fate::Unknown).max_by_key(|sent| (sent.at, sent.id))
+        replies.max_by_key(|sent| (sent.at, sent.id))
+    }
+
+    /// The message that `old` was sent again as, the newest if it was so several times.
+    pub fn successor(&self, old: &Sent) -> Option<&Sent> {
+        let same =
+            self.sent.values().filter(|it| (&it.lead, it.ask, &it.text) == (&old.lead, old.ask, &old.text));
+        same.filter(|it| it.at > old.at && it.fate != Fate::Again).max_by_key(|it| (it.at, it.id))
     }
 
     /// What we sent under `id`.
@@ -408,12 +436,17 @@ impl Model {
 
     /// Our messages that stand in inboxes.
     pub fn queued(&self) -> usize {
-        self.sent.values().filter(|sent| sent.fate == crate::fact::Fate::Queued).count()
+        self.sent.values().filter(|sent| sent.fate == Fate::Queued).count()
     }
 
     /// Takes the outcome of the request `ticket`, if it is known.
     pub fn take_outcome(&mut self, ticket: u64) -> Option<Result<Done, String>> {
         let at = self.outcomes.iter().position(|outcome| outcome.ticket == ticket)?;
         self.outcomes.remove(at).map(|outcome| outcome.result)
+    }
+
+    /// Takes the answers that came, with their tickets.
+    pub fn take_answers(&mut self) -> Vec<Answered> {
+        self.answers.drain(..).collect()
     }
 }

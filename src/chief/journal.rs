@@ -98,6 +98,8 @@ pub enum Event<'a> {
     },
     /// The operator has seen these.
     Read(&'a [u64]),
+    /// They count as not seen again.
+    Unread(&'a [u64]),
 }
 
 #[derive(Deserialize)]
@@ -155,16 +157,33 @@ impl Index {
         self.received.values()
     }
 
+    /// What was received under one number.
+    pub fn letter(&self, seq: u64) -> Option<&Letter> {
+        self.received.get(&seq).map(|it| &it.letter)
+    }
+
+    /// What was received under numbers between two, without them, the newest first.
+    pub fn letters_between(&self, above: u64, below: u64) -> impl Iterator<Item = &Letter> {
+        let between = above.saturating_add(1)..below.max(above.saturating_add(1));
+        self.received.range(between).rev().map(|(_, it)| &it.letter)
+    }
+
+    /// Rises with every event.
+    pub fn revision(&self) -> u64 {
+        self.next_seq
+    }
+
     /// How many were received and not seen yet; refused ones don't count.
     pub fn unread(&self) -> usize {
-        self.received.values().filter(|it| !it.letter.read && it.letter.refused.is_none()).count()
+        self.received.values().filter(|it| it.letter.is_unread()).count()
     }
 
     /// What the screens show of it: the `newest` newest ones, and counts of all.
     pub fn mail(&self, newest: usize) -> Mail {
         let mut mail = Mail { total: self.received.len(), damaged: self.damaged, ..Mail::default() };
-        for entry in self.received.values().filter(|it| !it.letter.read && it.letter.refused.is_none()) {
+        for entry in self.received.values().filter(|it| it.letter.is_unread()) {
             mail.unread += 1;
+            mail.newest_unread = Some(entry.letter.seq);
             if let Some(lead) = &entry.letter.lead {
                 *mail.unread_by_lead.entry(lead.clone()).or_default() += 1;
             }
@@ -242,7 +261,9 @@ impl Index {
                     let asked = self.asks.entry(key).or_insert(at);
                     *asked = (*asked).min(created_at.unwrap_or(at));
                 }
+                let preview = line.preview.unwrap_or_else(|| "".into());
                 let letter = Letter {
+                    whole: kind.is_some() && preview.utf16_len() < PREVIEW,
                     seq: line.seq,
                     at,
                     id,
@@ -250,7 +271,7 @@ impl Index {
                     lead,
                     ask,
                     created_at,
-                    preview: line.preview.unwrap_or_else(|| "".into()),
+                    preview,
                     refused: line.refused.map(std::borrow::Cow::into_owned),
                     read: false,
                 };
@@ -281,10 +302,10 @@ impl Index {
                     entry.fate = Some(fate);
                 }
             }
-            "read" => {
+            "read" | "unread" => {
                 for seq in line.seqs {
                     if let Some(entry) = self.received.get_mut(&seq) {
-                        entry.letter.read = true;
+                        entry.letter.read = line.kind == "read";
                     }
                 }
             }
@@ -571,9 +592,10 @@ fn line_of(event: &Event<'_>, seq: u64, at: Timestamp) -> Vec<u8> {
                 .string("id", &id(*message))
                 .string("fate", &fate.name().into());
         }
-        Event::Read(seqs) => {
+        Event::Read(seqs) | Event::Unread(seqs) => {
+            let kind = if matches!(event, Event::Read(_)) { "read" } else { "unread" };
             let list = seqs.iter().map(u64::to_string).collect::<Vec<_>>().join(",");
-            line.string("kind", &"read".into()).raw("seqs", format!("[{list}]").as_bytes());
+            line.string("kind", &kind.into()).raw("seqs", format!("[{list}]").as_bytes());
         }
     }
     let mut bytes = line.finish();

@@ -2,11 +2,13 @@
 
 pub mod attach;
 mod claim;
+pub mod inquiry;
 pub mod journal;
 pub mod lease;
 pub mod outbox;
 pub mod reception;
 pub mod requeue;
+pub mod sent;
 pub mod service;
 pub mod staff;
 pub mod state_dir;

@@ -84,53 +84,74 @@ impl Office {
             let lead = roster.lead(&message.lead);
             let asks = lead.and_then(|lead| lead.pending_ask.as_ref()).map(|ask| ask.ask);
             let fate = match proof {
-                Some(ids) if ids.contains(&message.id) => Fate::Taken,
+                Some(ids) if ids.contains(&message.id) => Fate::Delivered,
                 // Its session can't be asked, or the ask it answers is gone: the operator decides.
                 None => Fate::Unknown,
                 Some(_) if message.kind == Kind::ChiefReply && asks != message.ask => Fate::Unknown,
                 Some(_) => Fate::Again,
             };
+            if fate == Fate::Again
+                && let Some(lead) = lead
+            {
+                self.expect(lead);
+            }
             told.extend(self.settle(message, fate, lease.id())?);
         }
         Ok(told)
     }
 
     fn settle(&self, message: &Message, fate: Fate, lease: Uuid) -> Result<Vec<Sent>, DiskError> {
-        let now = self.now().wall;
+        if fate == Fate::Again {
+            return self.publish_again(message, lease);
+        }
         let mut journal = self.journal();
         let Some(journal) = journal.as_mut() else { return Ok(Vec::new()) };
-        let mut told = vec![sent_of(message, fate)];
-        let again = Message { id: Uuid::random(), lease, created_at: now, ..message.clone() };
         let mut events = Vec::new();
         if journal.index().sent_entry(message.id).is_none() {
             // Published, and the journal never came to know.
             events.push(Event::Sent(message));
         }
-        if fate == Fate::Again {
-            events.push(Event::Sent(&again));
-            events.push(Event::Requeued { old: message.id, new: again.id });
-        }
         events.push(Event::Fate { id: message.id, fate });
-        journal.append(&events, now)?;
-        if fate == Fate::Again {
-            match inbox::publish(self.agent_dir().path(), &self.runtime().inbox(&again.lead), &again) {
-                Ok(_) => {
-                    let sent = sent_of(&again, Fate::Queued);
-                    self.outbox().add(sent.clone(), lease);
-                    told.push(sent);
-                }
-                Err(error) => {
-                    tracing::warn!(%error, id = %again.id, "carrying over a message");
-                    journal.append(&[Event::Fate { id: again.id, fate: Fate::Unsent }], now)?;
-                    told.push(sent_of(&again, Fate::Unsent));
-                }
-            }
+        journal.append(&events, self.now().wall)?;
+        let sent = sent_of(message, fate);
+        // A proof of what is unknown may turn up.
+        self.outbox().settle(message.id, fate);
+        self.outbox().add_earlier(sent.clone(), message.lease);
+        Ok(vec![sent])
+    }
+
+    /// Puts a message into its lead's inbox under a new id and this lease. Gives what became of the
+    /// old one, and the new one.
+    pub(super) fn publish_again(&self, message: &Message, lease: Uuid) -> Result<Vec<Sent>, DiskError> {
+        let now = self.now().wall;
+        let mut journal = self.journal();
+        let Some(journal) = journal.as_mut() else { return Ok(Vec::new()) };
+        let again = Message { id: Uuid::random(), lease, created_at: now, ..message.clone() };
+        let mut events = Vec::new();
+        if journal.index().sent_entry(message.id).is_none() {
+            events.push(Event::Sent(message));
         }
-        Ok(told)
+        events.push(Event::Sent(&again));
+        events.push(Event::Requeued { old: message.id, new: again.id });
+        events.push(Event::Fate { id: message.id, fate: Fate::Again });
+        journal.append(&events, now)?;
+        self.outbox().settle(message.id, Fate::Again);
+        let fate = match inbox::publish(self.agent_dir().path(), &self.runtime().inbox(&again.lead), &again) {
+            Ok(_) => Fate::Queued,
+            Err(error) => {
+                tracing::warn!(%error, id = %again.id, "sending a message again");
+                journal.append(&[Event::Fate { id: again.id, fate: Fate::Unsent }], now)?;
+                Fate::Unsent
+            }
+        };
+        let sent = sent_of(&again, fate);
+        self.outbox().add(sent.clone(), lease);
+        Ok(vec![sent_of(message, Fate::Again), sent])
     }
 }
 
-fn sent_of(message: &Message, fate: Fate) -> Sent {
+/// What is known of a message of ours.
+pub(super) fn sent_of(message: &Message, fate: Fate) -> Sent {
     Sent {
         id: message.id,
         kind: message.kind,

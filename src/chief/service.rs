@@ -7,22 +7,26 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use futures_util::FutureExt;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
+use self::sending::{Outgoing, SendResult};
 use super::claim::{NotChief, claim, other_chief, release};
-use super::journal::{Event, Journal};
+use super::inquiry::Which;
+use super::journal::Journal;
 use super::lease::{Lease, LeaseError, Place};
-use super::staff::{Letter, Office, Refusal, Reply};
+use super::staff::{Letter, Office, Reply};
 use super::state_dir::{Identity, StateDir, StateError};
 use crate::contract::role::Role;
-use crate::contract::{Message, SessionId, Untrusted};
+use crate::contract::{Message, SessionId, Untrusted, Uuid};
 use crate::disk::lock::LockError;
 use crate::disk::thread::DiskThreadGone;
 use crate::disk::{DiskError, DiskThread};
-use crate::fact::{Done, Fact, FactSender, Mail, OtherChief, Outcome, Sent, Standing};
+use crate::fact::{Done, Fact, FactSender, Inquiry, OtherChief, Outcome, Standing};
 use crate::herdr::{Client, Registrar, Snapshot};
+
+mod mail;
+mod sending;
 
 /// How often lease and holder are looked at; changes of either are noticed earlier where the
 /// system tells them.
@@ -34,8 +38,6 @@ const LOOK_AT_SENT: Duration = Duration::from_millis(150);
 const FINISH: Duration = Duration::from_secs(1);
 /// How long a lead may take to hand over what it accepted under a lease that ended.
 const HAND_OVER: Duration = Duration::from_millis(1200);
-/// Received messages that the screens are given.
-const NEWEST: usize = 500;
 
 /// What the service is asked to do.
 #[derive(Debug)]
@@ -64,8 +66,31 @@ pub enum Request {
         /// The message.
         letter: Letter,
     },
-    /// The operator reads what was received under this number of the journal.
-    Read(u64),
+    /// Send what may have been discarded, or was not sent, again.
+    SendAgain {
+        /// Comes back in the outcome.
+        ticket: u64,
+        /// To whom it was sent.
+        lead: SessionId,
+        /// The message.
+        id: Uuid,
+    },
+    /// Tell something about what was received.
+    Inquire {
+        /// Comes back with the answer.
+        ticket: u64,
+        /// What is asked.
+        inquiry: Inquiry,
+    },
+    /// The operator has seen what was received, or wants it to count as not seen.
+    Mark {
+        /// Comes back in the outcome.
+        ticket: u64,
+        /// What.
+        which: Which,
+        /// Whether it was seen.
+        read: bool,
+    },
     /// Bring the operator to a pane.
     Focus {
         /// Comes back in the outcome.
@@ -114,7 +139,7 @@ pub async fn run(setup: Setup, mut requests: mpsc::Receiver<Request>) {
         queues: HashMap::new(),
         looking: false,
         carry_over: None,
-        mail: None,
+        told: mail::Told::default(),
     };
     service.start().await;
     let mut look = tokio::time::interval(LOOK);
@@ -139,11 +164,15 @@ pub async fn run(setup: Setup, mut requests: mpsc::Receiver<Request>) {
             Some(finished) = service.sending.join_next() => {
                 if let Ok((lead, ticket, result)) = finished {
                     service.sent(&lead, ticket, result);
+                    service.tell_journal_again().await;
                 }
             }
             _ = look.tick() => {
                 service.look().await;
                 service.receive().await;
+                if !service.looking {
+                    service.look_at_sent().await;
+                }
             }
             () = mail_changed.notified() => service.receive().await,
             () = at(carry_over_at) => service.carry_over().await,
@@ -161,23 +190,6 @@ async fn at(moment: Option<Instant>) {
     }
 }
 
-type SendResult = (SessionId, u64, Result<Sent, Refusal>);
-
-/// What waits to be sent.
-enum Outgoing {
-    Reply(Reply),
-    Message(Letter),
-}
-
-impl Outgoing {
-    fn lead(&self) -> &SessionId {
-        match self {
-            Outgoing::Reply(reply) => &reply.lead,
-            Outgoing::Message(letter) => &letter.lead,
-        }
-    }
-}
-
 struct Service {
     setup: Setup,
     standing: Standing,
@@ -188,8 +200,8 @@ struct Service {
     looking: bool,
     /// What may not be delivered yet of earlier leases, and when to see to it.
     carry_over: Option<(Instant, Vec<Message>)>,
-    /// What was told of our mail last.
-    mail: Option<Arc<Mail>>,
+    /// What was told of the journal last.
+    told: mail::Told,
 }
 
 impl Service {
@@ -201,10 +213,11 @@ impl Service {
             Ok::<(), DiskError>(())
         });
         match opened.await {
-            Ok(Ok(())) => self.tell_mail(Vec::new(), None).await,
-            Ok(Err(error)) => self.tell_mail(Vec::new(), Some(error.to_string())).await,
-            Err(error) => self.tell_mail(Vec::new(), Some(error.to_string())).await,
+            Ok(Ok(())) => self.tell_journal(Vec::new(), None).await,
+            Ok(Err(error)) => self.tell_journal(Vec::new(), Some(error.to_string())).await,
+            Err(error) => self.tell_journal(Vec::new(), Some(error.to_string())).await,
         }
+        self.tell_sent_before().await;
         let state = self.setup.state.clone();
         let identity = self.on_disk(move |_| state.identity()).await;
         match identity {
@@ -256,28 +269,11 @@ impl Service {
             }
             Request::Reply { ticket, reply } => self.queue(ticket, Outgoing::Reply(reply)),
             Request::Message { ticket, letter } => self.queue(ticket, Outgoing::Message(letter)),
-            Request::Read(seq) => {
-                let read = self.on_disk(move |office| {
-                    let now = office.now().wall;
-                    let mut journal = office.journal();
-                    let Some(journal) = journal.as_mut() else { return Ok(None) };
-                    let text = journal.text(seq)?;
-                    // Only the holder of the lease writes.
-                    if office.lease().is_some() {
-                        journal.append(&[Event::Read(&[seq])], now)?;
-                    }
-                    Ok::<_, DiskError>(text)
-                });
-                match read.await {
-                    Ok(Ok(Some(text))) => self.setup.facts.put(Fact::LetterText(seq, text)),
-                    Ok(Ok(None)) | Err(_) => {}
-                    Ok(Err(error)) => tracing::warn!(%error, "reading what was received"),
-                }
-                let (kept, stopped) = (self.mail.as_ref())
-                    .map(|mail| (mail.kept.clone(), mail.stopped.clone()))
-                    .unwrap_or_default();
-                self.tell_mail(kept, stopped).await;
+            Request::SendAgain { ticket, lead, id } => {
+                self.queue(ticket, Outgoing::Again { lead, id });
             }
+            Request::Inquire { ticket, inquiry } => self.inquire(ticket, inquiry).await,
+            Request::Mark { ticket, which, read } => self.mark(ticket, which, read).await,
             Request::Focus { ticket, pane } => {
                 let (herdr, facts) = (self.setup.herdr.clone(), self.setup.facts.clone());
                 tokio::spawn(async move {
@@ -341,6 +337,7 @@ impl Service {
                     return Err(NotChief::Journal(error));
                 }
             }
+            office.follow_earlier();
             Ok((standing, office.undelivered(queued)))
         });
         let (standing, undelivered) = claimed.await??;
@@ -348,6 +345,7 @@ impl Service {
             self.carry_over = Some((Instant::now() + HAND_OVER, undelivered));
         }
         self.stand(standing);
+        self.tell_sent_before().await;
         if let Some(registrar) = &self.setup.registrar {
             registrar.register(self.setup.office.session().clone(), "headman");
         }
@@ -453,134 +451,6 @@ impl Service {
 
     async fn other_chief(&self) -> OtherChief {
         self.on_disk(other_chief).await.unwrap_or_else(|error| OtherChief::Unverifiable(error.to_string()))
-    }
-
-    fn queue(&mut self, ticket: u64, outgoing: Outgoing) {
-        match self.queues.get_mut(outgoing.lead()) {
-            Some(queue) => queue.push_back((ticket, outgoing)),
-            None => {
-                self.queues.insert(outgoing.lead().clone(), VecDeque::new());
-                self.send(ticket, outgoing);
-            }
-        }
-    }
-
-    fn send(&mut self, ticket: u64, outgoing: Outgoing) {
-        let herdr = self.setup.herdr.clone();
-        let disk = self.setup.disk.clone();
-        let office = Arc::clone(&self.setup.office);
-        self.sending.spawn(async move {
-            let lead = outgoing.lead().clone();
-            let sent = async {
-                match herdr.snapshot().await {
-                    Err(error) => Err(Refusal::Herdr(error)),
-                    Ok(snapshot) => {
-                        let done = disk.run(move || match &outgoing {
-                            Outgoing::Reply(reply) => office.reply(&snapshot, reply),
-                            Outgoing::Message(letter) => office.message(&snapshot, letter),
-                        });
-                        done.await.unwrap_or_else(|gone| Err(gone.into()))
-                    }
-                }
-            };
-            // What waits behind it must not wait for ever.
-            let sent = std::panic::AssertUnwindSafe(sent).catch_unwind().await;
-            (lead, ticket, sent.unwrap_or(Err(Refusal::Panicked)))
-        });
-    }
-
-    fn sent(&mut self, lead: &SessionId, ticket: u64, result: Result<Sent, Refusal>) {
-        match result {
-            Ok(sent) => {
-                let id = sent.id;
-                self.setup.facts.put(Fact::Sent(sent));
-                self.looking = true;
-                self.tell(ticket, Ok(Done::Sent(id)));
-            }
-            Err(refusal) => self.tell(ticket, Err(refusal.to_string())),
-        }
-        match self.queues.get_mut(lead).and_then(VecDeque::pop_front) {
-            Some((ticket, outgoing)) => self.send(ticket, outgoing),
-            None => {
-                self.queues.remove(lead);
-            }
-        }
-    }
-
-    /// Receives what stands in our inbox, and puts the messages of asks there that never came.
-    async fn receive(&mut self) {
-        if !matches!(self.standing, Standing::Chief { .. }) {
-            return;
-        }
-        let snapshot = self.setup.snapshots.borrow().clone();
-        let received = self.on_disk(move |office| {
-            let roster = snapshot.and_then(|snapshot| office.roster(&snapshot).ok());
-            if let Some(roster) = &roster {
-                office.publish_missing_asks(roster, office.now())?;
-            }
-            office.receive(roster.as_ref())
-        });
-        match received.await {
-            Ok(Ok(reception)) => {
-                if reception.more {
-                    self.setup.mail_changed.notify_one();
-                }
-                self.tell_mail(reception.kept, None).await;
-            }
-            Ok(Err(error)) => self.tell_mail(Vec::new(), Some(error.to_string())).await,
-            Err(error) => self.tell_mail(Vec::new(), Some(error.to_string())).await,
-        }
-    }
-
-    /// Tells what was received, if it is another than was told last.
-    async fn tell_mail(&mut self, kept: Vec<String>, stopped: Option<String>) {
-        let mail = self.on_disk(|office| office.journal().as_ref().map(|it| it.index().mail(NEWEST)));
-        let mail = mail.await.ok().flatten().unwrap_or_default();
-        let mail = Arc::new(Mail { kept, stopped, ..mail });
-        if self.mail.as_ref() != Some(&mail) {
-            self.mail = Some(Arc::clone(&mail));
-            self.setup.facts.put(Fact::Mail(mail));
-        }
-    }
-
-    /// Sends again what an earlier lease left undelivered, once it is sure that no lead is still
-    /// handing it over. Without Herdr it waits.
-    async fn carry_over(&mut self) {
-        let Some((_, undelivered)) = self.carry_over.take() else { return };
-        let Some(snapshot) = self.setup.snapshots.borrow().clone() else {
-            self.carry_over = Some((Instant::now() + HAND_OVER, undelivered));
-            return;
-        };
-        let carried = self.on_disk(move |office| {
-            let carried = match office.roster(&snapshot) {
-                Ok(roster) => office.carry_over(&undelivered, &roster).map_err(|error| error.to_string()),
-                Err(error) => Err(error.to_string()),
-            };
-            carried.map_err(|error| (error, undelivered))
-        });
-        match carried.await {
-            Ok(Ok(sent)) => {
-                for sent in sent {
-                    self.setup.facts.put(Fact::Sent(sent));
-                }
-                self.looking = true;
-            }
-            Ok(Err((error, undelivered))) => {
-                tracing::warn!(error, "carrying over the queue");
-                self.carry_over = Some((Instant::now() + HAND_OVER, undelivered));
-            }
-            Err(error) => tracing::warn!(%error, "carrying over the queue"),
-        }
-    }
-
-    async fn look_at_sent(&mut self) {
-        let looked = self.on_disk(|office| (office.look_at_outbox(), office.outbox().is_waiting()));
-        if let Ok((changed, waiting)) = looked.await {
-            self.looking = waiting;
-            for sent in changed {
-                self.setup.facts.put(Fact::Sent(sent));
-            }
-        }
     }
 }
 

@@ -16,7 +16,7 @@ use crate::disk::mailboxes::{self, Looker, Scan};
 use crate::disk::thread::DiskThreadGone;
 use crate::disk::{AgentDir, DiskError, Runtime, Unreadable, durable, records};
 use crate::fact::{Fate, Now, Sent};
-use crate::herd::evidence::{BrokenMailbox, Evidence, UnreadableRecord};
+use crate::herd::evidence::{AgentSession, BrokenMailbox, Evidence, UnreadableRecord};
 use crate::herd::inventory::{Inventory, SessionFacts};
 use crate::herd::roster::{self, Lead, Roster};
 use crate::herd::{LeftOut, presence};
@@ -50,6 +50,12 @@ pub enum Refusal {
     /// A reply to this ask is on its way.
     #[error("a reply to this ask is in the lead's inbox already")]
     AlreadyReplied,
+    /// Nothing of that id was sent from here.
+    #[error("the journal has no such message")]
+    NotSent,
+    /// Sending it again would have it there twice.
+    #[error("it is {0}: only what may have been discarded, or was not sent, goes out again")]
+    NotDoubtful(&'static str),
     /// The journal is not open.
     #[error("the journal is not open: see headman doctor")]
     NoJournal,
@@ -294,7 +300,7 @@ impl Office {
             Some(_) => return Err(Refusal::AnotherAsk),
             None => return Err(Refusal::NotPending),
         }
-        self.send(Kind::ChiefReply, &reply.lead, Some(reply.ask), reply.lease, text)
+        self.send(Kind::ChiefReply, lead, Some(reply.ask), reply.lease, text)
     }
 
     /// Sends a message: `staff_message` of `docs/contract.md`. Success means queued, not read.
@@ -302,21 +308,23 @@ impl Office {
     pub fn message(&self, snapshot: &Snapshot, letter: &Letter) -> Result<Sent, Refusal> {
         let text = self.render(Kind::ChiefMessage, &letter.lead, &letter.text, &letter.files)?.text;
         let roster = self.roster(snapshot).map_err(Refusal::Records)?;
-        if target(&roster, &letter.lead)?.instance != letter.instance {
+        let lead = target(&roster, &letter.lead)?;
+        if lead.instance != letter.instance {
             return Err(Refusal::AnotherInstance);
         }
-        self.send(Kind::ChiefMessage, &letter.lead, None, letter.lease, text)
+        self.send(Kind::ChiefMessage, lead, None, letter.lease, text)
     }
 
     /// Writes a message whose text is rendered.
     fn send(
         &self,
         kind: Kind,
-        lead_session: &SessionId,
+        lead: &Lead,
         ask: Option<Uuid>,
         bound_to: Uuid,
         text: Untrusted,
     ) -> Result<Sent, Refusal> {
+        let lead_session = &lead.session;
         let guard = self.lease();
         let lease = guard.as_ref().ok_or(Refusal::NotChief)?;
         lease.check()?.map_err(Refusal::Lost)?;
@@ -340,9 +348,20 @@ impl Office {
         // Journalled first: whatever happens next, it is known that this was to be sent.
         let mut journal = self.journal();
         let journal = journal.as_mut().ok_or(Refusal::NoJournal)?;
+        // Who answers an ask has seen it.
+        let seen: Vec<u64> = (journal.index().received())
+            .map(|it| &it.letter)
+            .filter(|it| ask.is_some() && it.ask == ask && it.lead.as_ref() == Some(lead_session) && !it.read)
+            .map(|letter| letter.seq)
+            .collect();
+        let mut events = vec![Event::Sent(&message)];
+        if !seen.is_empty() {
+            events.push(Event::Read(&seen));
+        }
         journal
-            .append(&[Event::Sent(&message)], message.created_at)
+            .append(&events, message.created_at)
             .map_err(|error| if error.is_full() { Refusal::DiskFull } else { Refusal::Disk(error) })?;
+        self.expect(lead);
         let published = inbox::publish(self.agent_dir.path(), &self.runtime.inbox(lead_session), &message);
         if published.is_err()
             && let Err(error) =
@@ -369,8 +388,18 @@ impl Office {
         Ok(sent)
     }
 
-    /// Looks again at what we sent. Blocking.
-    pub fn look_at_outbox(&self) -> Vec<Sent> {
+    /// Something is about to be sent to `lead`: what its session holds by now proves nothing of it.
+    pub(super) fn expect(&self, lead: &Lead) {
+        if let Some(file) = &lead.session_file {
+            self.outbox().expect(&lead.session, &path_of(file));
+        }
+    }
+
+    /// Looks again at what we sent; where the leads' sessions are, `snapshot` tells. Blocking.
+    pub fn look_at_outbox(&self, snapshot: Option<&Snapshot>) -> Vec<Sent> {
+        if !self.outbox().is_watching() {
+            return Vec::new();
+        }
         let lease = self.lease();
         let unbroken = match lease.as_ref().map(|lease| (lease.id(), lease.check())) {
             Some((id, Ok(Ok(())))) => Some(id),
@@ -378,8 +407,12 @@ impl Office {
             // The disk fails: nothing can be told now.
             Some((_, Err(_))) => return Vec::new(),
         };
+        let files = match snapshot {
+            Some(snapshot) if self.outbox().lacks_a_session() => self.session_files(snapshot),
+            _ => HashMap::new(),
+        };
         let now = self.now();
-        let changed = self.outbox().look(&self.runtime, unbroken, now.mono);
+        let changed = self.outbox().look(&self.runtime, unbroken, now.mono, &files);
         let events: Vec<Event<'_>> =
             changed.iter().map(|sent| Event::Fate { id: sent.id, fate: sent.fate }).collect();
         // Without the lease another console may be writing: the next lease works it out anew.
@@ -391,6 +424,23 @@ impl Office {
             tracing::warn!(%error, "journalling fates");
         }
         changed
+    }
+
+    /// Where the session of each live Pi agent is, unless two say that they are the same.
+    fn session_files(&self, snapshot: &Snapshot) -> HashMap<SessionId, PathBuf> {
+        let mut files: HashMap<SessionId, Option<PathBuf>> = HashMap::new();
+        for agent in self.inventory(snapshot, &Default::default()).agents {
+            let (AgentSession::Known(session), Some(file)) = (agent.session, agent.session_file) else {
+                continue;
+            };
+            let Some(session) = SessionId::new(session) else { continue };
+            let file = path_of(&file);
+            let known = files.entry(session).or_insert_with(|| Some(file.clone()));
+            if known.as_ref() != Some(&file) {
+                *known = None;
+            }
+        }
+        files.into_iter().filter_map(|(session, file)| Some((session, file?))).collect()
     }
 }
 
@@ -444,7 +494,7 @@ pub fn unreadable(name: &str, why: String) -> UnreadableRecord {
     UnreadableRecord { hash: name.strip_suffix(".json").map(str::to_owned), why }
 }
 
-fn target<'a>(roster: &'a Roster, session: &SessionId) -> Result<&'a Lead, Refusal> {
+pub(super) fn target<'a>(roster: &'a Roster, session: &SessionId) -> Result<&'a Lead, Refusal> {
     roster.lead(session).ok_or_else(|| {
         let why = roster.why_not(session).map_or_else(
             || format!("session {} is no lead that Herdr shows now", session.escaped()),

@@ -1,5 +1,6 @@
 //! `headman reply`: answers a lead's ask without a running Chief, for as long as it takes.
 
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -85,7 +86,7 @@ pub fn run(places: &Places, arguments: &Arguments, out: &mut Out) -> Result<Exit
     tell(&sent, out)?;
     Ok(match sent.fate {
         _ if interrupted => Exit::Interrupted,
-        Fate::Taken | Fate::Answered => Exit::Done,
+        Fate::Taken | Fate::Delivered | Fate::Answered => Exit::Done,
         Fate::Queued | Fate::Unknown | Fate::Again | Fate::Unsent => Exit::No,
     })
 }
@@ -314,7 +315,7 @@ async fn send(
         },
         queue,
     ));
-    let mut desk = Desk { requests, receiver: &mut receiver, signals, lease: None, sent: None };
+    let mut desk = Desk { requests, receiver: &mut receiver, signals, lease: None, sent: HashMap::new() };
     let result = desk.exchange(Reply { lead, instance, ask, question, lease: ask, text, files }, wait).await;
     // Resuming as Chief at the next start is for those who were Chief before.
     if identity.role == Role::Lead && desk.lease.is_some() {
@@ -335,7 +336,8 @@ struct Desk<'a> {
     receiver: &'a mut FactReceiver,
     signals: Signals,
     lease: Option<Uuid>,
-    sent: Option<Sent>,
+    /// What is told of messages; others than ours may be among them.
+    sent: HashMap<Uuid, Sent>,
 }
 
 impl Desk<'_> {
@@ -351,16 +353,18 @@ impl Desk<'_> {
             let message = format!("can't reply: {why}");
             Failure::new(Exit::No, "refused", message, "See `headman list`, then try again")
         };
-        self.ask(|ticket| Request::Reply { ticket, reply }, 2).await?.map_err(refused)?;
+        let done = self.ask(|ticket| Request::Reply { ticket, reply }, 2).await?.map_err(refused)?;
+        let unknown = || refused("it is not known what was sent".to_owned());
+        let Done::Sent(id) = done else { return Err(unknown()) };
         // Apart, so that both can be waited for at once.
         let mut signals = std::mem::take(&mut self.signals);
         let interrupted = tokio::select! {
-            () = self.settled() => false,
+            () = self.settled(id) => false,
             () = tokio::time::sleep(wait) => false,
             () = signals.any() => true,
         };
         self.signals = signals;
-        let sent = self.sent.clone().ok_or_else(|| refused("it is not known what was sent".to_owned()))?;
+        let sent = self.sent.remove(&id).ok_or_else(unknown)?;
         Ok((sent, interrupted))
     }
 
@@ -383,11 +387,11 @@ impl Desk<'_> {
         tokio::time::timeout(PATIENCE, outcome).await.map_err(|_| gone())
     }
 
-    /// Waits until nothing more will become known of what was sent.
-    async fn settled(&mut self) {
+    /// Waits until nothing more will become known of that message.
+    async fn settled(&mut self, id: Uuid) {
         loop {
             self.take(0);
-            if self.sent.as_ref().is_some_and(|sent| sent.fate.is_final(sent.kind)) {
+            if self.sent.get(&id).is_some_and(|sent| sent.fate.is_final(sent.kind)) {
                 return;
             }
             self.receiver.ready().await;
@@ -399,7 +403,7 @@ impl Desk<'_> {
         for fact in self.receiver.take() {
             match fact {
                 Fact::Standing(Standing::Chief { lease, .. }) => self.lease = Some(lease),
-                Fact::Sent(sent) => self.sent = Some(sent),
+                Fact::Sent(sent) => drop(self.sent.insert(sent.id, sent)),
                 Fact::Outcome(outcome) if outcome.ticket == ticket => result = Some(outcome.result),
                 _ => {}
             }
@@ -441,6 +445,7 @@ fn tell(sent: &Sent, out: &mut Out) -> Result<(), Failure> {
     let meaning = match sent.fate {
         Fate::Answered => "the lead went on",
         Fate::Taken => "the lead has it, and still shows its ask",
+        Fate::Delivered => "the lead's session has it, and the lead still shows its ask",
         Fate::Queued => QUEUED,
         Fate::Unknown => "ask the lead",
         Fate::Again => "it was sent again",

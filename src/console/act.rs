@@ -1,8 +1,10 @@
-//! What keys do to the lead that is selected, without writing anything.
+//! What keys do to what is selected, without writing anything.
 
 use super::app::{App, Effect, Layer, Pending};
+use super::intent::Intent;
 use super::theme::Role;
 use super::view::diagnostics;
+use crate::chief::inquiry::Which;
 use crate::chief::service::Request;
 use crate::contract::{SessionId, Untrusted};
 use crate::fact::Now;
@@ -56,6 +58,26 @@ impl App {
         }
     }
 
+    pub(super) fn open(&mut self, now: Now) {
+        if let Some(Layer::Inbox(state)) = self.layers.last_mut() {
+            if let Some(seq) = state.read() {
+                self.mark(Which::Letter(seq), true);
+            }
+            return;
+        }
+        if let Some(Layer::Peers(state)) = self.layers.last_mut() {
+            state.intent(Intent::Open, &self.model);
+            return;
+        }
+        match self.selected().cloned() {
+            Some(lead) if self.model.lead(&lead).is_some_and(crate::herd::Lead::needs_you) => {
+                self.open_ask(&lead, false, now);
+            }
+            Some(_) => self.roster.intent(Intent::Open, &self.model, now),
+            None => {}
+        }
+    }
+
     pub(super) fn focus_pane(&mut self, now: Now) {
         let pane = self.selected().and_then(|lead| self.model.lead(lead)).map(|lead| lead.pane.clone());
         match pane {
@@ -71,7 +93,9 @@ impl App {
         let text = match self.layers.last() {
             Some(Layer::Ask(state)) => state.question().cloned(),
             Some(Layer::Diagnostics(_)) => Some(Untrusted::from(diagnostics::lines(self, now).join("\n"))),
-            Some(Layer::Inbox(state)) => state.text(&self.model).cloned(),
+            Some(Layer::Inbox(state)) => {
+                state.text().filter(|(_, whole)| *whole).map(|(text, _)| text.clone())
+            }
             Some(Layer::Peers(state)) => state.session(&self.model).cloned(),
             Some(Layer::Help(_)) => None,
             None => self.roster.selected().map(|lead| match self.model.lead(lead) {

@@ -90,7 +90,7 @@ pub enum Layer {
     /// The diagnostics.
     Diagnostics(diagnostics::State),
     /// What leads sent.
-    Inbox(inbox::State),
+    Inbox(Box<inbox::State>),
     /// The peers.
     Peers(peers::State),
 }
@@ -102,6 +102,9 @@ pub(super) enum Pending {
     BecomeChief,
     Leave,
     Focus,
+    /// Of this message.
+    Again(Uuid),
+    Mark,
 }
 
 /// The console.
@@ -121,8 +124,8 @@ pub struct App {
     pub(super) drafts: HashMap<DraftKey, Draft>,
     pub(super) pending: Vec<(u64, Pending)>,
     /// What was sent from which draft, while no lead is known to have it.
-    on_their_way: Vec<(Uuid, DraftKey)>,
-    next_ticket: u64,
+    pub(super) on_their_way: Vec<(Uuid, DraftKey)>,
+    pub(super) next_ticket: u64,
     guide: Option<Guide>,
     interrupted: Option<Duration>,
     waiting_told: Option<bool>,
@@ -166,7 +169,7 @@ impl App {
             Some(Layer::Ask(state)) => state.context(),
             Some(Layer::Help(state)) => state.context(),
             Some(Layer::Diagnostics(_)) => Context::Diagnostics,
-            Some(Layer::Inbox(_)) => Context::Inbox,
+            Some(Layer::Inbox(state)) => state.context(),
             Some(Layer::Peers(_)) => Context::Peers,
             None => self.roster.context(),
         }
@@ -185,6 +188,7 @@ impl App {
                 None => at += 1,
             }
         }
+        self.take_answers();
         self.drop_drafts_of_what_arrived();
         let frozen = self.is_composing();
         self.roster.follow(&self.model, now, frozen);
@@ -196,6 +200,7 @@ impl App {
                 Layer::Help(_) | Layer::Diagnostics(_) => {}
             }
         }
+        self.inquire();
         let waiting = self.model.roster().leads.iter().any(crate::herd::Lead::needs_you);
         if self.waiting_told != Some(waiting) {
             self.waiting_told = Some(waiting);
@@ -214,24 +219,28 @@ impl App {
     }
 
     fn drop_drafts_of_what_arrived(&mut self) {
-        let (drafts, effects) = (&mut self.drafts, &mut self.effects);
-        let model = &self.model;
-        self.on_their_way.retain(|(id, key)| match model.sent(*id).map(|sent| sent.fate) {
-            Some(Fate::Taken | Fate::Answered) => {
-                drafts.remove(key);
-                effects.push_back(Effect::RemoveDraft(key.clone()));
-                false
+        for (id, key) in std::mem::take(&mut self.on_their_way) {
+            let Some(sent) = self.model.sent(id) else {
+                self.on_their_way.push((id, key));
+                continue;
+            };
+            match sent.fate {
+                // Unknown: it may be gone, so what was written is offered again; or it may turn up.
+                Fate::Queued | Fate::Unknown => self.on_their_way.push((id, key)),
+                Fate::Again => {
+                    let new = self.model.successor(sent).map_or(id, |new| new.id);
+                    self.on_their_way.push((new, key));
+                }
+                Fate::Unsent => {}
+                Fate::Taken | Fate::Delivered | Fate::Answered => {
+                    // What was written since is another text.
+                    if self.drafts.get(&key).is_none_or(|draft| sent.text == draft.text.as_str()) {
+                        self.drafts.remove(&key);
+                        self.effects.push_back(Effect::RemoveDraft(key));
+                    }
+                }
             }
-            // It may be gone: what was written is offered again.
-            Some(Fate::Unknown | Fate::Unsent) => false,
-            // What is sent again under a new lease is another message, and that one the journal keeps.
-            Some(Fate::Again) => {
-                drafts.remove(key);
-                effects.push_back(Effect::RemoveDraft(key.clone()));
-                false
-            }
-            Some(Fate::Queued) | None => true,
-        });
+        }
     }
 
     fn is_composing(&self) -> bool {
@@ -277,6 +286,12 @@ impl App {
                 self.say(format_args!("Herdr can't show that pane: {why}"), Role::Warning, now);
             }
             (Pending::Focus, Ok(_)) => self.say(format_args!("Herdr shows its pane now."), Role::Good, now),
+            (Pending::Again(old), Ok(Done::Sent(new))) => self.sent_again(old, new, now),
+            (Pending::Again(_), Err(why)) => {
+                self.say(format_args!("Not sent again: {why}"), Role::Alarm, now);
+            }
+            (Pending::Mark, Err(why)) => self.say(format_args!("Not marked: {why}"), Role::Warning, now),
+            (Pending::Again(_) | Pending::Mark, Ok(_)) => {}
             (Pending::Reply(_), Ok(_)) => {}
         }
     }
@@ -297,6 +312,7 @@ impl App {
             Pressed::Pending => {}
             Pressed::Unbound => self.typed(key, now),
         }
+        self.inquire();
     }
 
     /// A key that is text where a text field is open.
@@ -312,7 +328,11 @@ impl App {
                 state.typed(key);
                 None
             }
-            Some(Layer::Diagnostics(_) | Layer::Inbox(_) | Layer::Peers(_)) => None,
+            Some(Layer::Inbox(state)) => {
+                state.typed(key, &self.model);
+                None
+            }
+            Some(Layer::Diagnostics(_) | Layer::Peers(_)) => None,
             None => {
                 self.roster.typed(key, &self.model, now);
                 None
@@ -326,6 +346,7 @@ impl App {
     /// Pasted text: kept in a text field, ignored elsewhere.
     pub fn paste(&mut self, text: &str, now: Now) {
         self.settle(now);
+        let is_filter = self.context() == Context::Filter;
         match self.layers.last_mut() {
             Some(Layer::Ask(state)) if state.is_composing() && self.confirm.is_none() => {
                 let problem = state.pasted(text, now.mono);
@@ -334,11 +355,14 @@ impl App {
                     self.say(format_args!("{problem}"), Role::Warning, now);
                 }
             }
-            None if self.roster.context() == Context::Filter && self.confirm.is_none() => {
-                self.roster.pasted(text, &self.model, now);
+            _ if !is_filter => {
+                self.say(format_args!("Pasted text is ignored outside a text field."), Role::Notice, now);
             }
-            _ => self.say(format_args!("Pasted text is ignored outside a text field."), Role::Notice, now),
+            Some(Layer::Help(state)) => state.pasted(text),
+            Some(Layer::Inbox(state)) => state.pasted(text, &self.model),
+            _ => self.roster.pasted(text, &self.model, now),
         }
+        self.inquire();
     }
 
     /// A burst of keys was dropped.
@@ -394,13 +418,13 @@ impl App {
                 Some(Layer::Diagnostics(_)) => drop(self.layers.pop()),
                 _ => self.layers.push(Layer::Diagnostics(diagnostics::State::default())),
             },
-            Intent::Inbox => match self.layers.last() {
-                Some(Layer::Inbox(_)) => drop(self.layers.pop()),
-                _ => {
-                    self.layers.retain(|layer| !matches!(layer, Layer::Inbox(_)));
-                    self.layers.push(Layer::Inbox(inbox::State::open(&self.model)));
-                }
-            },
+            Intent::Inbox => self.toggle_inbox(),
+            Intent::LeadOnly => self.lead_only(now),
+            Intent::LeadInbox => self.lead_inbox(now),
+            Intent::ToggleRead => self.toggle_read(now),
+            Intent::ReadAll => self.read_all(now),
+            Intent::NextMatch | Intent::PreviousMatch => self.next_match(intent == Intent::NextMatch, now),
+            Intent::SendAgain => self.send_again(now),
             Intent::Peers => match self.layers.last() {
                 Some(Layer::Peers(_)) => drop(self.layers.pop()),
                 _ if self.shows_peers() => {}
@@ -433,6 +457,7 @@ impl App {
             | Intent::NextPane
             | Intent::PreviousPane
             | Intent::WaitingOnly
+            | Intent::UnreadOnly
             | Intent::Filter
             | Intent::KeepFilter => match self.layers.last_mut() {
                 Some(Layer::Ask(state)) => state.intent(intent),
@@ -471,7 +496,7 @@ impl App {
             Some(Layer::Ask(state)) => state.back(),
             Some(Layer::Help(state)) => state.back(),
             Some(Layer::Diagnostics(_)) => false,
-            Some(Layer::Inbox(state)) => state.back(),
+            Some(Layer::Inbox(state)) => state.back(&self.model),
             Some(Layer::Peers(state)) => state.back(),
             None => {
                 self.roster.back(&self.model, now);
@@ -519,27 +544,8 @@ impl App {
     pub fn selected(&self) -> Option<&SessionId> {
         match self.layers.last() {
             Some(Layer::Ask(state)) => Some(state.lead()),
+            Some(Layer::Inbox(state)) => state.letter()?.lead.as_ref(),
             _ => self.roster.selected(),
-        }
-    }
-
-    fn open(&mut self, now: Now) {
-        if let Some(Layer::Inbox(state)) = self.layers.last_mut() {
-            if let Some(seq) = state.read() {
-                self.effects.push_back(Effect::Request(Request::Read(seq)));
-            }
-            return;
-        }
-        if let Some(Layer::Peers(state)) = self.layers.last_mut() {
-            state.intent(Intent::Open, &self.model);
-            return;
-        }
-        match self.selected().cloned() {
-            Some(lead) if self.model.lead(&lead).is_some_and(crate::herd::Lead::needs_you) => {
-                self.open_ask(&lead, false, now);
-            }
-            Some(_) => self.roster.intent(Intent::Open, &self.model, now),
-            None => {}
         }
     }
 

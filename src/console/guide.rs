@@ -11,6 +11,7 @@ const STEPS: &[(Intent, &str)] = &[
     (Intent::Reply, "answers the ask of the lead under the cursor"),
     (Intent::Send, "sends what you wrote; the lead takes it and goes on"),
     (Intent::WaitingOnly, "shows only the leads that wait for you, and all again"),
+    (Intent::Inbox, "shows what leads sent you, read and unread"),
     (Intent::Filter, "filters the list by what you type"),
     (Intent::Diagnostics, "shows what was left out of the list, and why"),
     (Intent::Help, "shows every key"),

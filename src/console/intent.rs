@@ -37,6 +37,22 @@ pub enum Intent {
     PreviousAsk,
     /// Show only leads that wait, or all again.
     WaitingOnly,
+    /// Send again what the selected lead may not have.
+    SendAgain,
+    /// Show only what the lead of a message sent, or everything again.
+    LeadOnly,
+    /// Show what the selected lead sent.
+    LeadInbox,
+    /// Show only what is unread, or everything again.
+    UnreadOnly,
+    /// Count what was read as unread, or the other way round.
+    ToggleRead,
+    /// Mark all that this lead sent as read.
+    ReadAll,
+    /// The next place of what is searched for.
+    NextMatch,
+    /// The place before.
+    PreviousMatch,
     /// Filter what is listed.
     Filter,
     /// Show what every key does.
@@ -169,6 +185,7 @@ const ANYWHERE: &[Context] = &[Global, Composer, Filter, Confirm];
 const BROWSING: &[Context] = &[Global];
 const PAGING: &[Context] = &[Global, Composer];
 const LEADS: &[Context] = &[Roster, Detail, Ask];
+const WRITING: &[Context] = &[Roster, Detail, Ask, Inbox];
 
 const fn action(
     name: &'static str,
@@ -197,8 +214,16 @@ pub const ACTIONS: &[Action] = &[
     action("no", &["n"], &[Confirm], "no", "No", Intent::No),
     action("next-ask", &["n"], LEADS, "next ask", "Next ask, the oldest first", Intent::NextAsk),
     action("previous-ask", &["N"], LEADS, "", "Previous ask", Intent::PreviousAsk),
-    action("reply", &["r"], LEADS, "reply", "Reply to the ask of the selected lead", Intent::Reply),
-    action("message", &["m"], LEADS, "message", "Write a message to the selected lead", Intent::Message),
+    action("reply", &["r"], WRITING, "reply", "Reply to the ask of the selected lead", Intent::Reply),
+    action("message", &["m"], WRITING, "message", "Write a message to the selected lead", Intent::Message),
+    action(
+        "send-again",
+        &["R"],
+        LEADS,
+        "",
+        "Send again what the selected lead may not have",
+        Intent::SendAgain,
+    ),
     action(
         "open",
         &["enter"],
@@ -208,7 +233,41 @@ pub const ACTIONS: &[Action] = &[
         Intent::Open,
     ),
     action("back", &["esc"], ANYWHERE, "back", "Back out of one layer; a draft is kept", Intent::Back),
-    action("filter", &["/"], &[Roster, Help], "filter", "Filter the list", Intent::Filter),
+    action(
+        "filter",
+        &["/"],
+        &[Roster, Help, Inbox],
+        "filter",
+        "Filter the list; in the inbox by what the messages say",
+        Intent::Filter,
+    ),
+    action("next-match", &["n"], &[Inbox], "", "Next place of what is searched for", Intent::NextMatch),
+    action(
+        "previous-match",
+        &["N"],
+        &[Inbox],
+        "",
+        "Previous place of what is searched for",
+        Intent::PreviousMatch,
+    ),
+    action(
+        "unread-only",
+        &["u"],
+        &[Inbox],
+        "unread only",
+        "Only what is unread, or everything",
+        Intent::UnreadOnly,
+    ),
+    action(
+        "lead-only",
+        &["l"],
+        &[Inbox],
+        "this lead only",
+        "Only what the lead of this message sent, or everything",
+        Intent::LeadOnly,
+    ),
+    action("toggle-read", &["U"], &[Inbox], "", "Mark as unread, or as read", Intent::ToggleRead),
+    action("read-all", &["A"], &[Inbox], "", "Mark all that this lead sent as read", Intent::ReadAll),
     action(
         "waiting-only",
         &["w"],
@@ -239,6 +298,7 @@ pub const ACTIONS: &[Action] = &[
     action("chief", &["c"], BROWSING, "chief", "Become the Chief, or leave", Intent::ToggleChief),
     action("diagnostics", &["d"], BROWSING, "", "What was left out, and why", Intent::Diagnostics),
     action("inbox", &["i"], BROWSING, "inbox", "What leads sent, read and unread", Intent::Inbox),
+    action("lead-inbox", &["l"], LEADS, "", "What the selected lead sent", Intent::LeadInbox),
     action("peers", &["v"], BROWSING, "", "The leads' peers, and what is queued for them", Intent::Peers),
     action("help", &["?"], BROWSING, "help", "What every key does", Intent::Help),
     action("quit", &["q"], BROWSING, "quit", "Quit, at the root", Intent::Quit),

@@ -9,6 +9,7 @@ pub mod drafts;
 pub mod guide;
 pub mod intent;
 pub mod keymap;
+mod mail;
 pub mod paint;
 pub mod run;
 pub mod terminal;

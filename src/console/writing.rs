@@ -13,13 +13,15 @@ use crate::fact::Now;
 impl App {
     pub(super) fn reply(&mut self, now: Now) {
         if let Some(Layer::Ask(state)) = self.layers.last_mut() {
-            if state.is_pending() {
+            if state.may_reply() {
                 state.compose(&self.model);
             } else if state.is_message() {
                 let lead = state.lead().clone();
                 if self.model.lead(&lead).is_some_and(crate::herd::Lead::needs_you) {
                     self.open_ask(&lead, true, now);
                 }
+            } else if state.is_sent() {
+                self.say(format_args!("Your reply is on its way."), Role::Notice, now);
             } else {
                 self.say(format_args!("This ask needs no answer any more."), Role::Notice, now);
             }

@@ -76,11 +76,6 @@ impl Follower {
         follower
     }
 
-    /// The file.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// Bytes of lines read so far.
     pub fn bytes_read(&self) -> u64 {
         self.read

@@ -185,6 +185,12 @@ impl Service {
         }
     }
 
+    /// Whether a fact was told by now that `wanted` takes.
+    pub(crate) fn has_told(&mut self, wanted: impl Fn(&Fact) -> bool) -> bool {
+        self.seen.extend(self.received.take());
+        self.seen.iter().any(wanted)
+    }
+
     pub(crate) async fn standing(&mut self, what: &str, wanted: impl Fn(&Standing) -> bool) -> Standing {
         self.wait(what, |fact| match fact {
             Fact::Standing(standing) if wanted(standing) => Some(standing.clone()),

@@ -1,5 +1,6 @@
 //! `headman list` and `headman reply` against a simulated Herdr and real records.
 
+use headman::chief::journal::{Event, Journal};
 use headman::chief::lease::{Lease, Place as Seat};
 use headman::chief::state_dir::StateDir;
 use headman::contract::role::Role;
@@ -7,6 +8,7 @@ use headman::contract::{Kind, LeadRecord, Message, SessionId, Timestamp, Uuid};
 use headman::demo::server::Fault;
 use headman::disk::inbox::{self, Content};
 use headman::disk::records::{self, Holding};
+use headman::fact::Fate;
 
 use crate::cli_support::{Herd, Place, until};
 
@@ -247,9 +249,30 @@ fn a_reply_needs_a_chief() {
     assert_eq!(inbox::list(&runtime.inbox(&record.session)).unwrap(), []);
 }
 
+/// An earlier reply of ours to the same ask, which becomes answered together with the next one: that is
+/// none of what is told of the next one.
+fn taken_earlier(herd: &Herd, record: &LeadRecord) {
+    let state = StateDir::open(&herd.place.state_dir(), herd.server.socket().as_os_str()).unwrap();
+    let message = Message {
+        id: Uuid::parse("ffffffff-ffff-4fff-bfff-ffffffffffff").unwrap(),
+        lease: Uuid::random(),
+        kind: Kind::ChiefReply,
+        from: state.identity().unwrap().session(),
+        to: record.session.clone(),
+        lead: record.session.clone(),
+        ask: Some(ask()),
+        text: "earlier".into(),
+        created_at: Timestamp::from_millis(1),
+    };
+    let mut journal = Journal::open(&state.journal()).unwrap();
+    let fate = Event::Fate { id: message.id, fate: Fate::Taken };
+    journal.append(&[Event::Sent(&message), fate], message.created_at).unwrap();
+}
+
 #[test]
 fn a_reply_with_the_lease_taken_is_delivered_and_the_lease_given_back() {
     let (herd, record) = asking();
+    taken_earlier(&herd, &record);
     let child = herd.place.start(&["reply", "s-1", ASK, "--take-lease", "--json", "yes, ünd more"]);
     // While the message stands there: once it is taken, the lease may be gone any time.
     let inbox_dir = herd.runtime().inbox(&record.session);

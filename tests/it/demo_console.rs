@@ -69,7 +69,9 @@ fn a_person_answers_an_ask_and_the_lead_goes_back_to_work() {
     press(&mut terminal, "r", "the composer", |it| it.shows("Reply") && it.shows("/ 8192 bytes"));
     press(&mut terminal, "Reject them, we announce it.", "the text", |it| it.shows("we announce it."));
     press(&mut terminal, "\r", "it queued", |it| it.shows("● queued"));
-    terminal.wait_for("it taken and answered", |it| it.shows("● taken") && it.shows("● answered"));
+    terminal.wait_for("it taken, delivered and answered", |it| {
+        it.shows("● taken") && it.shows("● delivered") && it.shows("● answered")
+    });
     press(&mut terminal, "\u{1b}", "the roster", |it| it.shows("Leads"));
     terminal.wait_for("the lead back at work, its ask gone", |it| {
         let rows = lines(it);
@@ -207,6 +209,41 @@ fn a_draft_outlives_a_crash() {
     press(&mut again, "ght.", "the rest", |it| it.shows("half a thought."));
     press(&mut again, "\r", "the answer", |it| it.shows("● answered"));
     crate::cli_support::until("the draft is gone", || drafts().is_empty());
+}
+
+#[test]
+fn what_was_received_and_sent_is_there_after_a_restart() {
+    let home = home();
+    let served = Served::start(home.path(), &["--speed", "0"]);
+    let mut console = Harness::start_in(headman(home.path(), &[], &served.environment), 120, 40);
+    console.wait_for("an ask, received", |it| it.shows("NEEDS YOU") && it.shows("1 unread"));
+    press(&mut console, "i", "the inbox", |it| it.shows("1 unread, 1 in all") && it.shows("still asks this"));
+    press(&mut console, "/", "the search", |it| it.shows("/ \u{2581}"));
+    press(&mut console, "refresh TOKENS", "nothing found", |it| it.shows("0 found"));
+    press(&mut console, "\u{15}refresh tokens", "it found", |it| it.shows("1 found"));
+    press(&mut console, "\r", "the search kept", |it| it.shows("/ refresh tokens"));
+    press(&mut console, "\r", "it read", |it| it.shows("0 unread, 1 in all"));
+    press(&mut console, "r", "the composer", |it| it.shows("8192 bytes"));
+    press(&mut console, "Rotate them.", "the text", |it| it.shows("Rotate them."));
+    press(&mut console, "\r", "the answer", |it| it.shows("● answered"));
+    press(&mut console, "\u{3}", "to be asked again", |it| it.shows("Ctrl-c again"));
+    press(&mut console, "\u{3}", "anything", |_| true);
+    assert!(console.finish().success());
+
+    let mut again = Harness::start_in(headman(home.path(), &[], &served.environment), 120, 40);
+    again.wait_for("the leads", |it| it.shows("7 leads") && it.shows("chief since"));
+    press(&mut again, "/", "the filter", |it| it.shows("/ \u{2581}"));
+    press(&mut again, "auth", "the lead, and what it was sent", |it| {
+        it.shows("messages 1 answered") && it.shows("Rotate them.")
+    });
+    press(&mut again, "\r", "the list", |it| it.shows("Leads / auth"));
+    press(&mut again, "l", "what it sent", |it| {
+        it.shows("0 unread, 1 in all") && it.shows("does not ask this any more")
+    });
+    press(&mut again, "q", "the roster", |it| it.shows("Leads"));
+    press(&mut again, "\u{1b}", "all leads", |it| !it.shows("/ auth"));
+    press(&mut again, "q", "anything", |_| true);
+    assert!(again.finish().success());
 }
 
 #[test]

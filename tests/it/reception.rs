@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use headman::chief::inquiry::Which;
 use headman::chief::journal::Journal;
 use headman::chief::service::Request;
 use headman::chief::staff::Letter as ChiefLetter;
@@ -38,11 +39,11 @@ impl World {
         inbox::publish(self.agent_dir().path(), &self.our_inbox(service), message).unwrap();
     }
 
-    fn journal(&self) -> Journal {
+    pub(crate) fn journal(&self) -> Journal {
         Journal::open(&self.state("state").journal()).unwrap()
     }
 
-    fn to_lead(&self, service: &Service, lease: Uuid, text: &str) -> ChiefLetter {
+    pub(crate) fn to_lead(&self, service: &Service, lease: Uuid, text: &str) -> ChiefLetter {
         assert_ne!(service.office.session(), &self.lead.session);
         ChiefLetter {
             lead: self.lead.session.clone(),
@@ -54,7 +55,7 @@ impl World {
     }
 
     /// The lead hands a message over: into its session first.
-    fn hand_over(&self, message: &Message) {
+    pub(crate) fn hand_over(&self, message: &Message) {
         use std::io::Write;
         let entry = serde_json::json!({"type": "custom_message", "customType": delivered::custom_type(message.kind),
             "content": delivered::content(message), "display": true,
@@ -67,7 +68,7 @@ impl World {
 }
 
 impl Service {
-    async fn mail(&mut self, what: &str, wanted: impl Fn(&Mail) -> bool) -> Arc<Mail> {
+    pub(crate) async fn mail(&mut self, what: &str, wanted: impl Fn(&Mail) -> bool) -> Arc<Mail> {
         self.wait(what, |fact| match fact {
             Fact::Mail(mail) if wanted(mail) => Some(Arc::clone(mail)),
             _ => None,
@@ -75,7 +76,7 @@ impl Service {
         .await
     }
 
-    async fn message(&mut self, letter: ChiefLetter) -> Result<Done, String> {
+    pub(crate) async fn message(&mut self, letter: ChiefLetter) -> Result<Done, String> {
         self.ask(|ticket| Request::Message { ticket, letter }).await
     }
 }
@@ -107,8 +108,17 @@ async fn what_a_lead_sends_is_journalled_and_leaves_the_inbox() {
     world.put(&service, &message);
     world.put(&service, &Message { text: ask.text.clone(), ..world.up(&service, Kind::LeadAsk, lease, "x") });
     until("both are removed", || files(&world.our_inbox(&service)).is_empty());
-    service.requests.send(Request::Read(mail.newest[1].seq)).await.unwrap();
+    let which = Which::Letter(mail.newest[1].seq);
+    assert_eq!(service.ask(|ticket| Request::Mark { ticket, which, read: true }).await, Ok(Done::Marked));
     service.mail("it read", |mail| mail.unread == 1).await;
+    for (which, read, unread) in [
+        (Which::Letter(mail.newest[1].seq), false, 2),
+        (Which::Lead(world.lead.session.clone()), true, 0),
+        (Which::Letter(mail.newest[0].seq), false, 1),
+    ] {
+        service.ask(|ticket| Request::Mark { ticket, which, read }).await.unwrap();
+        service.mail("the mark", |mail| mail.unread == unread).await;
+    }
     service.end().await;
     let journal = world.journal();
     let all: Vec<_> = journal.index().received().collect();
@@ -209,7 +219,7 @@ async fn a_queue_of_twenty_is_carried_over_and_each_is_delivered_once() {
     let mut service = world.service("state");
     let again = service.chief().await;
     assert_ne!(again, lease);
-    service.fate(queued[3].id, Fate::Taken).await;
+    service.fate(queued[3].id, Fate::Delivered).await;
     service.fate(reply, Fate::Unknown).await;
     let fresh = || {
         let mut texts: Vec<String> = (world.inbox().into_iter())
@@ -262,7 +272,8 @@ async fn two_consoles_in_turn_write_one_journal_and_neither_loses_a_line() {
     world.put(&second, &world.up(&second, Kind::LeadMessage, lease, "to the second"));
     let mail = second.mail("what the second received", |mail| mail.total == 3).await;
     // Who only watches reads without writing.
-    first.requests.send(Request::Read(mail.newest[0].seq)).await.unwrap();
+    let which = Which::Letter(mail.newest[0].seq);
+    assert!(first.ask(|ticket| Request::Mark { ticket, which, read: true }).await.is_err());
     second.end().await;
 
     first.ask(|ticket| Request::BecomeChief { ticket }).await.unwrap();

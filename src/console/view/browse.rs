@@ -90,11 +90,6 @@ impl<K: Clone + PartialEq> Browser<K> {
         self.at
     }
 
-    /// Whether the keys go to the detail.
-    pub fn in_detail(&self) -> bool {
-        self.in_detail
-    }
-
     /// The detail's position.
     pub fn detail(&self) -> &Scroll {
         &self.detail

@@ -153,6 +153,11 @@ fn header(app: &App, now: Now, line: Rect, pen: &mut Pen<'_>, ages: &mut Ages) {
         at += 1;
         !dropped.contains(&(at - 1))
     });
+    // Half a number says nothing.
+    let width: usize = parts.iter().map(|(part, _)| part.width() + separator.width()).sum();
+    if unread > 0 && width > usize::from(end.saturating_sub(line.x)) + 2 {
+        parts.pop();
+    }
     let mut x = line.x + 1;
     for (at, (part, role)) in parts.iter().enumerate() {
         if at > 0 {
@@ -222,6 +227,9 @@ fn banners(app: &App, now: Now, ages: &mut Ages) -> Vec<(Visible, Role)> {
     if let Some(why) = model.records_problem() {
         out.push((format!("The lead records can't be read: {why}. See headman doctor."), Role::Alarm));
     }
+    if let Some(why) = &model.mail().stopped {
+        out.push((format!("Nothing is received: {why}."), Role::Alarm));
+    }
     if let Some(surroundings) = model.surroundings().filter(|it| !it.banners().is_empty()) {
         let key = key(Intent::Diagnostics);
         let told = surroundings.banners();
@@ -254,7 +262,6 @@ fn banners(app: &App, now: Now, ages: &mut Ages) -> Vec<(Visible, Role)> {
 
 /// Draws what is open; gives the cursor's place where one is shown.
 fn views(app: &App, now: Now, body: Rect, pen: &mut Pen<'_>, ages: &mut Ages) -> Option<(u16, u16)> {
-    let reply_key = app.settings.keymap.key_of(Intent::Reply);
     match app.layers.last() {
         Some(Layer::Ask(state)) => {
             return ask::draw::draw(state, &app.model, now, &app.settings.keymap, body, pen, ages)
@@ -262,14 +269,16 @@ fn views(app: &App, now: Now, body: Rect, pen: &mut Pen<'_>, ages: &mut Ages) ->
         }
         Some(Layer::Help(state)) => help::draw(state, &app.settings.keymap, body, pen),
         Some(Layer::Diagnostics(state)) => diagnostics::draw(state, app, now, body, pen),
-        Some(Layer::Inbox(state)) => inbox::draw::draw(state, &app.model, now, body, pen, ages),
+        Some(Layer::Inbox(state)) => {
+            inbox::draw::draw(state, &app.model, now, &app.settings.keymap, body, pen, ages)
+        }
         Some(Layer::Peers(state)) => peers::draw::draw(state, &app.model, now, body, pen, ages),
-        None => home(app, now, body, &reply_key, pen, ages),
+        None => home(app, now, body, pen, ages),
     }
     None
 }
 
-fn home(app: &App, now: Now, body: Rect, reply_key: &str, pen: &mut Pen<'_>, ages: &mut Ages) {
+fn home(app: &App, now: Now, body: Rect, pen: &mut Pen<'_>, ages: &mut Ages) {
     if app.model.roster().leads.is_empty() {
         nothing(app, body, pen);
         return;
@@ -288,7 +297,7 @@ fn home(app: &App, now: Now, body: Rect, reply_key: &str, pen: &mut Pen<'_>, age
             &state.detail,
             &app.model,
             now,
-            reply_key,
+            &app.settings.keymap,
             has_draft,
             beside,
             !leads_focused,

@@ -17,9 +17,6 @@ use crate::model::Model;
 /// Fewest and most rows of the composer, frame included, unless the screen is low.
 const COMPOSER_ROWS: (u16, u16) = (5, 12);
 
-/// After how many milliseconds a queued reply says why it may wait.
-const PATIENCE: u64 = 5_000;
-
 /// Draws the ask into `area`; gives the place of the cursor while a reply is written.
 pub fn draw(
     state: &State,
@@ -79,7 +76,7 @@ fn question(
         if earlier.is_empty() {
             lines.push(Line::plain(text::line("Nothing yet."), Role::Muted));
         }
-        lines.extend(earlier.into_iter().take(50).map(|sent| detail::sent_line(sent, room, now, ages)));
+        lines.extend(earlier.into_iter().take(50).map(|sent| detail::sent::line(sent, room, now, ages)));
         draw_lines(&lines, &state.scroll, inside, pen);
         return;
     }
@@ -96,7 +93,7 @@ fn question(
         lines.push(Line::Rule(text::line("attached"), Role::Heading));
         lines.extend(text::wrap(&attached, room).into_iter().map(|line| Line::plain(line, Role::Muted)));
     }
-    if state.is_pending() && !state.composing {
+    if state.wants_reply() && !state.composing {
         lines.push(Line::empty());
         lines.push(Line::Pieces(vec![
             (text::line(key(Intent::Reply).as_str()), Role::Key),
@@ -110,7 +107,7 @@ fn question(
     if !earlier.is_empty() {
         lines.push(Line::Rule(text::line("earlier from you"), Role::Heading));
         for sent in earlier.into_iter().take(5) {
-            lines.push(detail::sent_line(sent, room, now, ages));
+            lines.push(detail::sent::line(sent, room, now, ages));
         }
     }
     draw_lines(&lines, &state.scroll, inside, pen);
@@ -186,18 +183,13 @@ fn outcome(
     let what = if state.is_message() { "Your message" } else { "Your reply" };
     let inside = pen.pane(area, &text::line(what), false);
     let room = usize::from(inside.width).saturating_sub(2);
-    let mut lines = vec![fate_line(sent, pen)];
-    let waits = now.wall.as_millis().saturating_sub(sent.at.as_millis()) > PATIENCE;
-    if sent.fate == Fate::Queued && waits && !model.registration().can_write_up() {
-        lines.push(Line::plain(
-            text::line("It waits: a lead takes nothing before it saw its Chief in Herdr once."),
-            Role::Warning,
-        ));
-    } else if sent.fate == Fate::Queued && waits {
-        let doing = state.lead_in(model).map_or("not listed now", |lead| lead.state.as_str());
-        lines.push(Line::plain(text::line(format_args!("It waits; the lead is {doing}.")), Role::Muted));
+    let mut lines = vec![fate_line(sent, pen), detail::sent::line(sent, room, now, ages)];
+    if let Some(why) = detail::sent::lack(sent, model, now) {
+        lines.extend(text::line(&why).wrap(room).into_iter().map(|line| Line::plain(line, Role::Muted)));
     }
-    lines.push(detail::sent_line(sent, room, now, ages));
+    if sent.fate.is_doubtful() {
+        lines.push(detail::sent::again(sent, model, keymap));
+    }
     let y = inside.y;
     for (y, line) in (y..inside.bottom()).zip(lines) {
         if let Line::Pieces(pieces) = line {
@@ -209,15 +201,12 @@ fn outcome(
     }
 }
 
-/// `queued → taken → answered`, as far as it has come.
+/// `queued → taken → delivered → answered`, as far as it has come.
 fn fate_line(sent: &Sent, pen: &Pen<'_>) -> Line {
-    let all = [Fate::Queued, Fate::Taken, Fate::Answered];
-    let steps = if sent.ask.is_some() { &all[..] } else { &all[..2] };
+    let all = [Fate::Queued, Fate::Taken, Fate::Delivered, Fate::Answered];
+    let steps = if sent.ask.is_some() { &all[..] } else { &all[..3] };
     let Some(reached) = steps.iter().position(|fate| *fate == sent.fate) else {
-        return Line::plain(
-            text::line(format_args!("{}: write it again if it still matters", sent.fate.as_str())),
-            Role::Warning,
-        );
+        return Line::plain(text::line(sent.fate.as_str()), Role::Warning);
     };
     let on = text::line(pen.glyphs().on);
     let off = text::line(pen.glyphs().off);

@@ -44,6 +44,8 @@ pub struct State {
     composing: bool,
     underway: bool,
     sent: Option<Uuid>,
+    /// What became of that, as far as it is known.
+    fate: Option<Fate>,
     /// Whether the lead still asks this.
     pending: bool,
     /// Why sending was refused.
@@ -65,6 +67,7 @@ impl State {
             let (us, session) = (us.clone(), session.clone());
             Composer::new(move |text| staff::reply_bytes(&us, &session, ask_id, text))
         };
+        let sent = model.reply_to(&lead.session, ask_id);
         Some(Self {
             us,
             lead: session,
@@ -75,7 +78,8 @@ impl State {
             composer,
             composing: false,
             underway: false,
-            sent: model.reply_to(&lead.session, ask_id).map(|sent| sent.id),
+            sent: sent.map(|sent| sent.id),
+            fate: sent.map(|sent| sent.fate),
             pending: true,
             problem: None,
             note: None,
@@ -103,6 +107,7 @@ impl State {
             composing: true,
             underway: false,
             sent: None,
+            fate: None,
             pending: false,
             problem: None,
             note: None,
@@ -144,14 +149,24 @@ impl State {
         self.composing
     }
 
-    /// Whether the reply was sent.
-    pub fn is_sent(&self) -> bool {
-        self.sent.is_some()
+    /// What was sent from here last.
+    pub fn sent_id(&self) -> Option<Uuid> {
+        self.sent
     }
 
-    /// Whether the lead still asks this.
-    pub fn is_pending(&self) -> bool {
-        self.pending && self.sent.is_none()
+    /// Whether it is on its way or there, so that no other is wanted as far as is known.
+    pub fn is_sent(&self) -> bool {
+        self.fate.is_some_and(|fate| fate == Fate::Queued || fate.has_arrived())
+    }
+
+    /// Whether a reply can be written: the lead asks this, and no reply stands in its inbox.
+    pub fn may_reply(&self) -> bool {
+        self.pending && self.fate != Some(Fate::Queued)
+    }
+
+    /// Whether a reply is wanted.
+    pub fn wants_reply(&self) -> bool {
+        self.pending && !self.is_sent()
     }
 
     /// Takes up a draft that was kept.
@@ -173,6 +188,11 @@ impl State {
         {
             self.instance = lead.instance;
         }
+        if self.fate.is_some_and(Fate::has_arrived) {
+            // That text is there: this is another.
+            self.composer.set_text("");
+        }
+        (self.sent, self.fate) = (None, None);
         self.lease = model.standing().lease();
         self.problem = None;
         self.composing = true;
@@ -180,9 +200,8 @@ impl State {
 
     /// Takes over what changed in the model.
     pub fn follow(&mut self, model: &Model) {
-        if self.sent.and_then(|id| model.sent(id)).is_some_and(|sent| sent.fate == Fate::Unknown) {
-            // It may be gone: it can be answered again.
-            self.sent = None;
+        if let Some(sent) = self.sent.and_then(|id| model.sent(id)) {
+            self.fate = Some(sent.fate);
         }
         let ask = model.lead(&self.lead).and_then(|lead| lead.pending_ask.as_ref());
         self.pending = ask.is_some() && ask.map(|ask| ask.ask) == self.ask_id();
@@ -308,7 +327,7 @@ impl State {
 
     /// The service made it durable in the lead's inbox.
     pub fn sent(&mut self, id: Uuid) {
-        self.sent = Some(id);
+        (self.sent, self.fate) = (Some(id), Some(Fate::Queued));
         self.underway = false;
         self.composing = false;
         self.problem = None;

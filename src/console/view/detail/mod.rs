@@ -1,5 +1,7 @@
 //! The detail of one lead: what it does, what it asks, its agents, what we sent it.
 
+pub mod sent;
+
 use std::collections::{HashMap, HashSet};
 
 use ratatui::layout::Rect;
@@ -7,16 +9,16 @@ use ratatui::layout::Rect;
 use super::list::Scroll;
 use super::mark_of;
 use crate::console::age::Ages;
+use crate::console::intent::Intent;
+use crate::console::keymap::Keymap;
 use crate::console::paint::Pen;
 use crate::console::text::{self, Visible};
 use crate::console::theme::{Mark, Role};
 use crate::contract::SessionId;
-use crate::fact::{Fate, Now, Sent};
+use crate::fact::Now;
 use crate::herd::{Agent, Lead, State};
 use crate::model::Model;
 
-/// Messages listed.
-const MAX_SENT: usize = 20;
 /// Columns an agent's label may take.
 const MAX_LABEL: usize = 32;
 /// Columns of the longest word for a state.
@@ -74,7 +76,7 @@ pub fn draw(
     scroll: &Scroll,
     model: &Model,
     now: Now,
-    reply_key: &str,
+    keymap: &Keymap,
     has_draft: bool,
     area: Rect,
     focused: bool,
@@ -90,7 +92,7 @@ pub fn draw(
         return;
     }
     let Some(lead) = lead else { return };
-    let lines = lines(lead, model, now, reply_key, has_draft, usize::from(inside.width), pen, ages);
+    let lines = lines(lead, model, now, keymap, has_draft, usize::from(inside.width), pen, ages);
     draw_lines(&lines, scroll, inside, pen);
 }
 
@@ -99,7 +101,7 @@ fn lines(
     lead: &Lead,
     model: &Model,
     now: Now,
-    reply_key: &str,
+    keymap: &Keymap,
     has_draft: bool,
     width: usize,
     pen: &Pen<'_>,
@@ -124,8 +126,15 @@ fn lines(
             lines.push(Line::plain(line, Role::Text));
         }
         lines.push(Line::Pieces(vec![
-            (text::line(format_args!("  {reply_key}")), Role::Key),
+            (text::line(format_args!("  {}", keymap.key_of(Intent::Reply))), Role::Key),
             (text::line(if has_draft { " reply (a draft is kept)" } else { " reply" }), Role::Muted),
+        ]));
+    }
+    if let Some(unread) = model.mail().unread_by_lead.get(&lead.session) {
+        let messages = if *unread == 1 { "message" } else { "messages" };
+        lines.push(Line::Pieces(vec![
+            (text::line(format_args!("  {}", keymap.key_of(Intent::LeadInbox))), Role::Key),
+            (text::line(format_args!(" {unread} unread {messages} from it")), Role::Notice),
         ]));
     }
     if lead.counts.total > 0 {
@@ -146,7 +155,7 @@ fn lines(
         lines.push(Line::Rule(text::line(&word), Role::Heading));
         agents(&mut lines, lead, room, pen);
     }
-    sent(&mut lines, &model.sent_to(&lead.session), room, now, pen, ages);
+    sent::section(&mut lines, lead, model, now, keymap, room, pen, ages);
     lines
 }
 
@@ -233,51 +242,4 @@ fn branch(
         };
         branch(rows, children, &agent.session, &deeper, depth + 1, pen);
     }
-}
-
-/// What we sent and what became of it.
-fn sent(lines: &mut Vec<Line>, sent: &[&Sent], room: usize, now: Now, pen: &Pen<'_>, ages: &mut Ages) {
-    if sent.is_empty() {
-        return;
-    }
-    let count = |fate: Fate| sent.iter().filter(|sent| sent.fate == fate).count();
-    let separator = pen.glyphs().separator;
-    let parts: Vec<String> = [Fate::Queued, Fate::Taken, Fate::Answered, Fate::Unknown]
-        .into_iter()
-        .filter(|fate| count(*fate) > 0)
-        .map(|fate| format!("{} {}", count(fate), fate_word(fate)))
-        .collect();
-    let word = format!("messages {}", parts.join(&format!(" {separator} ")));
-    lines.push(Line::Rule(text::line(&word), Role::Heading));
-    for sent in sent.iter().take(MAX_SENT) {
-        lines.push(sent_line(sent, room, now, ages));
-    }
-}
-
-fn fate_word(fate: Fate) -> &'static str {
-    match fate {
-        Fate::Unknown => "unknown",
-        fate => fate.as_str(),
-    }
-}
-
-/// The style of a fate.
-pub fn fate_role(fate: Fate) -> Role {
-    match fate {
-        Fate::Queued => Role::Notice,
-        Fate::Taken => Role::Good,
-        Fate::Answered => Role::Good,
-        Fate::Unknown | Fate::Unsent => Role::Warning,
-        Fate::Again => Role::Muted,
-    }
-}
-
-/// One message: its fate, its age, how it begins.
-pub fn sent_line(sent: &Sent, room: usize, now: Now, ages: &mut Ages) -> Line {
-    let age = std::time::Duration::from_millis(now.wall.as_millis().saturating_sub(sent.at.as_millis()));
-    let fate = text::line(format_args!("{:<9}", fate_word(sent.fate)));
-    let age = text::line(format_args!("{:>4}  ", ages.show(age)));
-    let used = fate.width() + age.width();
-    let begin = text::line(&sent.text).truncate_end(room.saturating_sub(used));
-    Line::Pieces(vec![(fate, fate_role(sent.fate)), (age, Role::Muted), (begin, Role::Text)])
 }

@@ -4,41 +4,103 @@ use std::time::Duration;
 
 use ratatui::layout::Rect;
 
-use super::{State, listed};
+use super::{Place, State, found};
 use crate::console::age::Ages;
+use crate::console::intent::Intent;
+use crate::console::keymap::Keymap;
 use crate::console::paint::Pen;
 use crate::console::text::{self, Visible};
 use crate::console::theme::Role;
-use crate::console::view::detail::{Line, draw_lines};
-use crate::console::view::frame;
-use crate::contract::{Kind, Timestamp};
+use crate::console::view::browse::{Above, draw_nothing};
+use crate::console::view::detail::Line;
+use crate::contract::{Kind, SessionId, Timestamp};
 use crate::fact::{Letter, Now};
 use crate::model::Model;
 
+/// From so many columns on a row also says how the text begins.
+const WITH_TEXT: u16 = 46;
+/// Columns of the sender then.
+const SENDER: usize = 16;
+
 /// Draws list and detail into `area`.
-pub fn draw(state: &State, model: &Model, now: Now, area: Rect, pen: &mut Pen<'_>, ages: &mut Ages) {
-    let count = model.mail().newest.len();
-    if count == 0 {
-        nothing(model, area, pen);
+pub fn draw(
+    state: &State,
+    model: &Model,
+    now: Now,
+    keymap: &Keymap,
+    area: Rect,
+    pen: &mut Pen<'_>,
+    ages: &mut Ages,
+) {
+    let above = narrowing(state, model, pen);
+    if state.listed.is_empty() && above.is_none() {
+        nothing(state, model, area, pen);
         return;
     }
-    let (list, beside) = frame::split(area, count, state.in_detail);
+    let rows = state.listed.len();
+    let (list, beside) = state.browser.split(area, rows + usize::from(above.is_some()));
     if let Some(list) = list {
-        draw_list(state, model, now, list, pen, ages);
+        let mail = model.mail();
+        let title = text::line(format_args!("Inbox {} unread, {} in all", mail.unread, mail.total));
+        let at = state.browser.at();
+        state.browser.draw_list(&title, above.as_ref(), rows, at, list, pen, |at, line, pen| {
+            match state.letters.get(&state.listed[at]) {
+                Some(letter) => draw_letter(letter, state.lead.is_some(), model, now, line, pen, ages),
+                None => drop(pen.say(line.x + 3, line.y, line.right(), "\u{2026}", Role::Muted)),
+            }
+        });
+        if rows == 0 {
+            let word = if state.is_searching() { "Searching \u{2026}" } else { "Nothing matches." };
+            pen.say(list.x + 2, list.y + 2, list.right().saturating_sub(1), word, Role::Muted);
+        }
     }
     let Some(beside) = beside else { return };
-    let letter = state.letter(model);
-    let title = letter.map_or_else(|| text::line("Message"), |letter| sender(letter, model));
-    let inside = pen.pane(beside, &title, state.in_detail);
-    if let (Some(letter), false) = (letter, inside.is_empty()) {
-        let room = usize::from(inside.width).saturating_sub(2);
-        draw_lines(&detail(letter, model, now, room, ages), &state.detail, inside, pen);
+    let letter = state.letter();
+    let title = match letter {
+        Some(letter) => sender(letter.lead.as_ref(), model),
+        None => text::line("Message"),
+    };
+    let Some(beside) = state.browser.draw_frame(&title, beside, pen) else { return };
+    if let Some(letter) = letter {
+        let (lines, jump) = detail(state, letter, model, now, keymap, beside.room, pen, ages);
+        if let Some(row) = jump {
+            let height = usize::from(beside.inside.height);
+            // From its beginning, where the place is in sight then.
+            let row = if row < height { 0 } else { row };
+            state.browser.detail().top_with(row, lines.len(), height);
+        }
+        state.browser.draw_detail(&lines, &beside, pen);
     }
 }
 
+/// What the list is narrowed to, if it is.
+fn narrowing(state: &State, model: &Model, pen: &Pen<'_>) -> Option<Above> {
+    let mut parts = Vec::new();
+    if let Some(why) = &state.problem {
+        parts.push(format!("Not all is shown: {why}"));
+    }
+    if let Some(search) = state.search.shown() {
+        parts.push(search);
+    }
+    if state.unread {
+        parts.push("unread".to_owned());
+    }
+    if let Some(lead) = &state.lead {
+        parts.push(format!("from {}", sender(Some(lead), model)));
+    }
+    if parts.is_empty() {
+        return None;
+    }
+    let more = if state.is_searching() { " \u{2026}" } else { "" };
+    Some(Above {
+        left: text::line(&parts.join(&format!(" {} ", pen.glyphs().separator))),
+        right: text::line(format_args!("{} found{more}", state.listed.len())),
+    })
+}
+
 /// The lead's name where it is listed now, else its session.
-fn sender(letter: &Letter, model: &Model) -> Visible {
-    let Some(session) = &letter.lead else { return text::line("from nobody known") };
+fn sender(lead: Option<&SessionId>, model: &Model) -> Visible {
+    let Some(session) = lead else { return text::line("from nobody known") };
     match model.lead(session) {
         Some(lead) => text::line(&lead.display_name),
         None => text::line(session.as_untrusted()),
@@ -53,39 +115,54 @@ fn kind(letter: &Letter) -> (&'static str, Role) {
     }
 }
 
-fn draw_list(state: &State, model: &Model, now: Now, area: Rect, pen: &mut Pen<'_>, ages: &mut Ages) {
-    let mail = model.mail();
-    let title = text::line(format_args!("Inbox {} unread, {} in all", mail.unread, mail.total));
-    let inside = pen.pane(area, &title, !state.in_detail);
-    let height = usize::from(inside.height);
-    let count = mail.newest.len();
-    let top = state.list.top_with(state.at, count, height);
-    for (y, (at, letter)) in (inside.y..).zip(listed(model).enumerate().skip(top).take(height)) {
-        let line = Rect { y, height: 1, ..inside };
-        if at == state.at {
-            pen.fill(line, if state.in_detail { Role::SelectionUnfocused } else { Role::Selection });
-            pen.say(line.x, y, line.right(), pen.glyphs().cursor, Role::Key);
-        }
-        if !letter.read && letter.refused.is_none() {
-            pen.say(line.x + 1, y, line.right(), pen.glyphs().on, Role::Notice);
-        }
-        let (word, role) = kind(letter);
-        let age = ages.show(age(letter.at, now));
-        let right = line.right().saturating_sub(5);
-        pen.put(right, y, line.right(), &text::line(format_args!("{age:>4}")), Role::Muted);
-        let right = right.saturating_sub(word.len() as u16 + 1);
-        pen.say(right, y, line.right(), word, role);
-        let x = line.x + 3;
+/// One row: whether it is unread, who sent it unless all are of one, how it begins, what it is, how
+/// old.
+fn draw_letter(
+    letter: &Letter,
+    is_of_one: bool,
+    model: &Model,
+    now: Now,
+    line: Rect,
+    pen: &mut Pen<'_>,
+    ages: &mut Ages,
+) {
+    let (y, end) = (line.y, line.right());
+    if letter.is_unread() {
+        pen.say(line.x + 1, y, end, pen.glyphs().on, Role::Notice);
+    }
+    let mut right = end.saturating_sub(5);
+    let age = ages.show(age(letter.at, now));
+    pen.put(right, y, end, &text::line(format_args!("{age:>4}")), Role::Muted);
+    let (word, role) = kind(letter);
+    let with_text = line.width >= WITH_TEXT;
+    // What is the rule needs no word.
+    if role != Role::Muted {
+        right = right.saturating_sub(word.len() as u16 + 1);
+        pen.say(right, y, end, word, role);
+    }
+    let x = line.x + 3;
+    let lead = letter.lead.as_ref().and_then(|session| model.lead(session));
+    if !is_of_one && !with_text {
         let room = usize::from(right.saturating_sub(x + 1));
-        pen.put(x, y, right, &sender(letter, model).truncate_middle(room), Role::Text);
+        pen.put(x, y, right, &sender(letter.lead.as_ref(), model).truncate_middle(room), Role::Text);
+        return;
     }
-    let right = area.right().saturating_sub(3);
-    if top > 0 {
-        pen.say(right, area.y, area.right(), pen.glyphs().more_above, Role::Key);
+    // The bare question, not the attachments before it.
+    let asks = lead.and_then(|lead| lead.pending_ask.as_ref()).filter(|ask| Some(ask.ask) == letter.ask);
+    let begin = text::line(asks.map_or(&letter.preview, |ask| &ask.question));
+    if is_of_one {
+        pen.put(x, y, right.saturating_sub(1), &begin, Role::Text);
+        return;
     }
-    if top + height < count {
-        pen.say(right, area.bottom() - 1, area.right(), pen.glyphs().more_below, Role::Key);
-    }
+    let name = match lead {
+        // Where no other is called so, the last part of the name will do.
+        Some(lead) if model.roster().leads.iter().filter(|it| it.name == lead.name).count() == 1 => {
+            text::line(&lead.name)
+        }
+        _ => sender(letter.lead.as_ref(), model),
+    };
+    pen.put(x, y, right, &name.truncate_middle(SENDER), Role::Text);
+    pen.put(x + SENDER as u16 + 1, y, right.saturating_sub(1), &begin, Role::Muted);
 }
 
 /// On the wall clock: the journal's times are kept over restarts.
@@ -93,34 +170,77 @@ fn age(at: Timestamp, now: Now) -> Duration {
     Duration::from_millis(now.wall.as_millis().saturating_sub(at.as_millis()))
 }
 
-fn detail(letter: &Letter, model: &Model, now: Now, room: usize, ages: &mut Ages) -> Vec<Line> {
+/// The lines of one letter, and which one is to be brought in sight.
+#[allow(clippy::too_many_arguments)]
+fn detail(
+    state: &State,
+    letter: &Letter,
+    model: &Model,
+    now: Now,
+    keymap: &Keymap,
+    room: usize,
+    pen: &Pen<'_>,
+    ages: &mut Ages,
+) -> (Vec<Line>, Option<usize>) {
     let (word, role) = kind(letter);
     let ago = ages.show(age(letter.at, now));
     let mut lines = vec![Line::Pieces(vec![
         (text::line(word), role),
         (text::line(format_args!(" received {ago} ago")), Role::Muted),
     ])];
+    let mut say = |word: &str, role: Role| {
+        lines.extend(text::line(word).wrap(room).into_iter().map(|line| Line::plain(line, role)));
+    };
     if let Some(why) = &letter.refused {
-        let told = text::line(format_args!("Not accepted: {why}."));
-        lines.extend(told.wrap(room).into_iter().map(|line| Line::plain(line, Role::Warning)));
+        say(&format!("Not accepted: {why}."), Role::Warning);
+    }
+    let lead = letter.lead.as_ref().map(|session| (session, model.lead(session)));
+    if let Some((session, None)) = lead {
+        let session = text::line(session).truncate_middle(room.saturating_sub(32).max(8));
+        say(&format!("Its lead is not listed now: {session}."), Role::Muted);
+    }
+    if letter.kind == Some(Kind::LeadAsk) && letter.refused.is_none() {
+        let is_open = lead.and_then(|(_, lead)| lead?.pending_ask.as_ref()).map(|ask| ask.ask) == letter.ask;
+        if is_open {
+            say(&format!("It still asks this: {} replies.", keymap.key_of(Intent::Reply)), Role::NeedsYou);
+        } else {
+            say("It does not ask this any more.", Role::Muted);
+        }
+    }
+    if letter.is_unread() {
+        let (open, on) = (keymap.key_of(Intent::Open), pen.glyphs().on);
+        say(&format!("{on} unread: {open} marks it as read."), Role::Notice);
     }
     lines.push(Line::Rule(text::line("text"), Role::Heading));
-    let body = text::wrap(model.letter_text(letter), room.max(8));
-    lines.extend(body.into_iter().map(|line| Line::plain(line, Role::Text)));
-    lines
+    let Some((body, whole)) = state.text() else { return (lines, None) };
+    let count = state.needle.as_ref().map_or(0, |needle| found::count(body, needle));
+    let current = match state.place {
+        Place::First => 0,
+        Place::Nth(at) => at,
+        Place::Last => count.saturating_sub(1),
+    };
+    let before = lines.len();
+    let (body, places) = found::lines(body, state.needle.as_ref(), current, room.max(8));
+    lines.extend(body);
+    if let Some(Err(why)) = state.known_text(letter.seq) {
+        let told = format!("\u{2026} The rest can't be read: {why}.");
+        lines.extend(text::line(&told).wrap(room).into_iter().map(|line| Line::plain(line, Role::Warning)));
+    } else if !whole {
+        lines.push(Line::plain(text::line("\u{2026} (the rest is being read)"), Role::Muted));
+    }
+    // The place is known only once all of it is.
+    let jump = places.get(current).filter(|_| whole && state.jumps.take()).map(|row| before + row);
+    (lines, jump)
 }
 
 /// What stands in place of an empty list.
-fn nothing(model: &Model, area: Rect, pen: &mut Pen<'_>) {
-    let inside = pen.pane(area, &text::line("Inbox"), true);
+fn nothing(state: &State, model: &Model, area: Rect, pen: &mut Pen<'_>) {
     let (word, role) = match &model.mail().stopped {
         Some(why) => (format!("Nothing is received: {why}."), Role::Alarm),
+        None if state.is_searching() => ("Reading the journal \u{2026}".to_owned(), Role::Muted),
         None => {
             ("Nothing came yet. What leads send to the Chief is kept here for ever.".to_owned(), Role::Text)
         }
     };
-    let room = usize::from(inside.width.saturating_sub(4));
-    for (y, line) in (inside.y + 1..inside.bottom()).zip(text::line(&word).wrap(room)) {
-        pen.put(inside.x + 2, y, inside.right(), &line, role);
-    }
+    draw_nothing("Inbox", &[&word], role, area, pen);
 }

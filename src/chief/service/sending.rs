@@ -1,0 +1,138 @@
+//! Sending, in the order asked for to each lead, and what becomes of it.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Instant;
+
+use futures_util::FutureExt;
+
+use super::{HAND_OVER, Service};
+use crate::chief::staff::{Letter, Refusal, Reply};
+use crate::contract::{SessionId, Uuid};
+use crate::fact::{Done, Fact, Sent};
+
+/// Of one send: to whom, its ticket, and what is known of messages then, the new one last.
+pub(super) type SendResult = (SessionId, u64, Result<Vec<Sent>, Refusal>);
+
+/// What waits to be sent.
+pub(super) enum Outgoing {
+    Reply(Reply),
+    Message(Letter),
+    Again { lead: SessionId, id: Uuid },
+}
+
+impl Outgoing {
+    fn lead(&self) -> &SessionId {
+        match self {
+            Outgoing::Reply(reply) => &reply.lead,
+            Outgoing::Message(letter) => &letter.lead,
+            Outgoing::Again { lead, .. } => lead,
+        }
+    }
+}
+
+impl Service {
+    pub(super) fn queue(&mut self, ticket: u64, outgoing: Outgoing) {
+        match self.queues.get_mut(outgoing.lead()) {
+            Some(queue) => queue.push_back((ticket, outgoing)),
+            None => {
+                self.queues.insert(outgoing.lead().clone(), VecDeque::new());
+                self.send(ticket, outgoing);
+            }
+        }
+    }
+
+    fn send(&mut self, ticket: u64, outgoing: Outgoing) {
+        let herdr = self.setup.herdr.clone();
+        let disk = self.setup.disk.clone();
+        let office = Arc::clone(&self.setup.office);
+        self.sending.spawn(async move {
+            let lead = outgoing.lead().clone();
+            let sent = async {
+                match herdr.snapshot().await {
+                    Err(error) => Err(Refusal::Herdr(error)),
+                    Ok(snapshot) => {
+                        let done = disk.run(move || match &outgoing {
+                            Outgoing::Reply(reply) => office.reply(&snapshot, reply).map(|it| vec![it]),
+                            Outgoing::Message(letter) => office.message(&snapshot, letter).map(|it| vec![it]),
+                            Outgoing::Again { id, .. } => office.send_again(&snapshot, *id),
+                        });
+                        done.await.unwrap_or_else(|gone| Err(gone.into()))
+                    }
+                }
+            };
+            // What waits behind it must not wait for ever.
+            let sent = std::panic::AssertUnwindSafe(sent).catch_unwind().await;
+            (lead, ticket, sent.unwrap_or(Err(Refusal::Panicked)))
+        });
+    }
+
+    pub(super) fn sent(&mut self, lead: &SessionId, ticket: u64, result: Result<Vec<Sent>, Refusal>) {
+        match result {
+            Ok(sent) => {
+                let id = sent.last().map(|sent| sent.id);
+                for sent in sent {
+                    self.setup.facts.put(Fact::Sent(sent));
+                }
+                self.looking = true;
+                // An empty list is of a journal that is closed.
+                self.tell(ticket, id.map(Done::Sent).ok_or_else(|| Refusal::NoJournal.to_string()));
+            }
+            Err(refusal) => self.tell(ticket, Err(refusal.to_string())),
+        }
+        match self.queues.get_mut(lead).and_then(VecDeque::pop_front) {
+            Some((ticket, outgoing)) => self.send(ticket, outgoing),
+            None => {
+                self.queues.remove(lead);
+            }
+        }
+    }
+
+    /// Sends again what an earlier lease left undelivered, once it is sure that no lead is still
+    /// handing it over. Without Herdr it waits.
+    pub(super) async fn carry_over(&mut self) {
+        let Some((_, undelivered)) = self.carry_over.take() else { return };
+        let Some(snapshot) = self.setup.snapshots.borrow().clone() else {
+            self.carry_over = Some((Instant::now() + HAND_OVER, undelivered));
+            return;
+        };
+        let carried = self.on_disk(move |office| {
+            let carried = match office.roster(&snapshot) {
+                Ok(roster) => office.carry_over(&undelivered, &roster).map_err(|error| error.to_string()),
+                Err(error) => Err(error.to_string()),
+            };
+            carried.map_err(|error| (error, undelivered))
+        });
+        match carried.await {
+            Ok(Ok(sent)) => {
+                for sent in sent {
+                    self.setup.facts.put(Fact::Sent(sent));
+                }
+                self.looking = true;
+            }
+            Ok(Err((error, undelivered))) => {
+                tracing::warn!(error, "carrying over the queue");
+                self.carry_over = Some((Instant::now() + HAND_OVER, undelivered));
+            }
+            Err(error) => tracing::warn!(%error, "carrying over the queue"),
+        }
+    }
+
+    pub(super) async fn look_at_sent(&mut self) {
+        let snapshot = self.setup.snapshots.borrow().clone();
+        let looked = self.on_disk(move |office| {
+            let changed = office.look_at_outbox(snapshot.as_deref());
+            (changed, office.outbox().is_waiting(office.now().mono))
+        });
+        if let Ok((changed, waiting)) = looked.await {
+            self.looking = waiting;
+            let is_new = !changed.is_empty();
+            for sent in changed {
+                self.setup.facts.put(Fact::Sent(sent));
+            }
+            if is_new {
+                self.tell_journal_again().await;
+            }
+        }
+    }
+}
