@@ -105,7 +105,7 @@ impl LeadThread {
                 let mut told = false;
                 while !ending.load(Ordering::SeqCst) {
                     // As soon as there is a Chief.
-                    told = told || lead.tell(&"told by the lead".into()).await.is_ok();
+                    told = told || lead.tell("told by the lead").await.is_ok();
                     lead.drain(|received| log.hand_over(&received.message)).await.unwrap();
                     tokio::time::sleep(Duration::from_millis(20)).await;
                 }

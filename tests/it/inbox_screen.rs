@@ -343,7 +343,7 @@ fn what_keeps_letters_out_is_told_above_everything_and_in_the_diagnostics() {
         damaged: 2,
         ..desk.app.model.mail().clone()
     };
-    desk.app.facts(vec![Fact::Mail(Arc::new(mail))], at(240));
+    desk.app.facts(vec![Fact::Mail(std::sync::Arc::new(mail))], at(240));
     assert!(desk.screen(120, 40).lines().nth(1).unwrap().contains("Nothing is received: the journal can't"));
     desk.press("d", at(240));
     for (width, height) in [(120, 40), (80, 24), (60, 30), (40, 15)] {

@@ -527,10 +527,10 @@ fn lead_program() {
                     Some(asked) => {
                         let (verb, rest) = asked.split_once(' ').unwrap_or((&asked, ""));
                         let done = match verb {
-                            "ask" => lead.ask(&rest.into(), &rest.into()).await.map(|asked| {
+                            "ask" => lead.ask(rest, rest).await.map(|asked| {
                                 format!("{} {}", asked.ask, asked.published.is_ok())
                             }).map_err(|error| error.to_string()),
-                            "tell" => lead.tell(&rest.into()).await.map(|message| message.id.to_string()).map_err(|error| error.to_string()),
+                            "tell" => lead.tell(rest).await.map(|message| message.id.to_string()).map_err(|error| error.to_string()),
                             other => Err(format!("there is no {other}")),
                         };
                         match done {

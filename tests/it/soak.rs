@@ -97,7 +97,7 @@ fn send(mut lead: Coordination, nth: usize, each: usize, inbox: &InboxDir) {
             while durable::list(inbox.path()).unwrap().len() > 4 * LEADS {
                 pause().await;
             }
-            while lead.tell(&text(nth, count).as_str().into()).await.is_err() {
+            while lead.tell(text(nth, count)).await.is_err() {
                 pause().await;
             }
         }
