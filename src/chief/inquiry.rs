@@ -12,7 +12,7 @@ use crate::fact::{Answer, Found, Inquiry, MAX_LETTERS, Needle, Query};
 /// Letters looked at for one answer, where no text has to be read.
 const MAX_LOOKED_AT: usize = 50_000;
 /// Texts read for one answer: some milliseconds.
-const MAX_READ: usize = 128;
+const MAX_READ: usize = 512;
 /// Letters marked by one event: its line must stay readable.
 const MARKED_AT_ONCE: usize = 1_000;
 

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashSet};
 use super::journal::Event;
 use super::lease::Lease;
 use super::staff::Office;
-use crate::contract::{Kind, Message, SessionId, Uuid};
+use crate::contract::{Kind, Message, SessionId, Timestamp, Uuid};
 use crate::disk::inbox::{self, Content};
 use crate::disk::layout::InboxDir;
 use crate::disk::{DiskError, crash_point, durable};
@@ -170,8 +170,20 @@ impl Office {
         lease: &Lease,
         carried: &mut CarriedOver,
     ) -> Result<bool, DiskError> {
-        // As it was written: leads put what they take in the order of its time.
-        let again = Message { id: Uuid::random(), lease: lease.id(), ..message.clone() };
+        // Written when the old one was: leads put what they take in the order of its time.
+        self.settle_as(message, fate, message.created_at, lease, carried)
+    }
+
+    /// The same, where what is sent again is written at that time.
+    fn settle_as(
+        &self,
+        message: &Message,
+        fate: Fate,
+        at: Timestamp,
+        lease: &Lease,
+        carried: &mut CarriedOver,
+    ) -> Result<bool, DiskError> {
+        let again = Message { id: Uuid::random(), lease: lease.id(), created_at: at, ..message.clone() };
         {
             let mut journal = self.journal();
             let Some(journal) = journal.as_mut() else { return Ok(true) };
@@ -202,7 +214,7 @@ impl Office {
     /// one.
     pub(super) fn settle_again(&self, message: &Message, lease: &Lease) -> Result<Vec<Sent>, DiskError> {
         let mut carried = CarriedOver::default();
-        self.settle(message, Fate::Again, lease, &mut carried)?;
+        self.settle_as(message, Fate::Again, self.now().wall, lease, &mut carried)?;
         // The operator asked for it now, and is told that it is not done.
         for message in &carried.left {
             self.owe(message.id, Fate::Unsent);

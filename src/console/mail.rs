@@ -49,10 +49,10 @@ impl App {
 
     pub(super) fn toggle_read(&mut self, now: Now) {
         let letter = self.inbox_on_top().and_then(|state| state.letter());
-        match letter.map(|letter| (letter.seq, letter.read, letter.refused.is_some())) {
+        match letter.map(|letter| (letter.seq, letter.read, letter.kind.is_none())) {
             Some((seq, read, false)) => self.mark(Which::Letter(seq), !read),
             Some((_, _, true)) => {
-                self.say(format_args!("What was refused is neither read nor unread."), Role::Notice, now);
+                self.say(format_args!("What is no message is neither read nor unread."), Role::Notice, now);
             }
             None => {}
         }

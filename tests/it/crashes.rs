@@ -76,11 +76,11 @@ fn session_file(path: &Path, ask: Option<&PendingAsk>) -> SessionFile {
     let now = Timestamp::from_millis(1_796_043_600_000);
     if !path.exists() {
         SessionFile::create(path, &session(LEAD), &"/tmp".into(), now).unwrap();
-        let mut file = SessionFile::new(path, session(LEAD));
-        let held = file.lock().unwrap();
-        file.keep_state(&held, Uuid::random(), ask, now).unwrap();
     }
-    SessionFile::new(path, session(LEAD))
+    let mut file = SessionFile::new(path, session(LEAD));
+    let held = file.lock().unwrap();
+    file.keep_state(&held, Uuid::random(), ask, now).unwrap();
+    file
 }
 
 /// A lead on a thread of its own.

@@ -165,10 +165,10 @@ fn what_leads_sent_is_printed_whole_in_both_forms() {
     let texts = |arguments: &[&str]| -> Vec<u64> {
         post.lines(arguments).iter().map(|it| it["seq"].as_u64().unwrap()).collect()
     };
-    assert_eq!(texts(&["--unread"]), [2]);
+    assert_eq!(texts(&["--unread"]), [2, 3]);
     assert_eq!(texts(&["--lead", LEAD]), [1, 3]);
     assert_eq!(texts(&["--lead", &OTHER[..13], "--unread"]), [2]);
-    assert_eq!(post.run(&["--unread", "--lead", LEAD]).stdout, "No unread messages.\n");
+    assert_eq!(texts(&["--lead", LEAD, "--unread"]), [3], "late, and still somebody's message");
     assert_eq!(post.place.picture(), before, "it only reads");
 }
 
