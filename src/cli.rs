@@ -37,7 +37,7 @@ use crate::config::paths::Named;
 use crate::config::{Config, ConfigError, Environment, Places};
 use crate::demo::stage;
 use crate::herdr::Located;
-use crate::herdr::reexec::{self, Decision, GoOn};
+use crate::herdr::reexec::{self, Decision, GoOn, Reexec};
 
 /// Largest evidence read, in bytes.
 const MAX_EVIDENCE_BYTES: usize = 64 << 20;
@@ -210,6 +210,8 @@ impl Invocation {
         match reexec::decide(|name| std::env::var_os(name), register, std::process::id()) {
             Decision::GoOn(go_on) => Some(go_on),
             Decision::Again(again) => {
+                // A program that nobody looks at takes the name at once, rather than start anew later.
+                let again = if verb.is_some() { Reexec::named(std::process::id()) } else { again };
                 let error = again.exec(std::env::args_os().skip(1));
                 Some(GoOn::Failed(format!("headman can't execute itself again: {error}")))
             }

@@ -10,6 +10,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::STATE_TYPE;
@@ -87,6 +88,9 @@ pub struct SessionFile {
     session: SessionId,
     /// Gives the ids of new entries.
     ids: Box<dyn FnMut() -> String + Send>,
+    /// The file that was read. It stays open, so that no other one can be taken for it: not even an
+    /// inode tells a file from one that was made right after it was removed.
+    file: Option<Arc<File>>,
     seen: Seen,
 }
 
@@ -99,10 +103,10 @@ impl fmt::Debug for SessionFile {
 /// What was read of it.
 #[derive(Debug, Default)]
 struct Seen {
-    /// Of which file: device and inode.
-    file: Option<(u64, u64)>,
     /// Up to where, in bytes; a line begins there.
     end: u64,
+    /// How long it was, in bytes: more where its last line has no end.
+    length: u64,
     /// Whether what follows is a line without an end.
     torn: bool,
     /// The last entry, which the next one hangs on.
@@ -117,7 +121,15 @@ struct Seen {
 
 /// The file's lock, until dropped. Whoever writes shows it.
 #[derive(Debug)]
-pub struct Held(File);
+pub struct Held(Arc<File>);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // By its path: the standard library has a method of the same name. What can't be unlocked is
+        // once the process ends.
+        let _ = fs2::FileExt::unlock(&*self.0);
+    }
+}
 
 impl SessionFile {
     /// Begins the session file of `session` at `path`, where nothing may stand, in a directory that
@@ -146,7 +158,7 @@ impl SessionFile {
     /// The file of `session` at `path`. Nothing is read before it is locked.
     pub fn new(path: &Path, session: SessionId) -> Self {
         let ids = || Uuid::random().to_string().chars().take(8).collect();
-        Self { path: path.to_owned(), session, ids: Box::new(ids), seen: Seen::default() }
+        Self { path: path.to_owned(), session, ids: Box::new(ids), file: None, seen: Seen::default() }
     }
 
     /// The same with entries whose ids `ids` gives: 8 hex digits, none twice.
@@ -171,10 +183,10 @@ impl SessionFile {
     pub fn lock(&mut self) -> Result<Held, SessionError> {
         let deadline = Instant::now() + PATIENCE;
         let file = loop {
-            let file = durable::open_existing_to_append(&self.path).map_err(|why| self.unreadable(why))?;
-            // By its path: the standard library has methods of the same names.
-            match fs2::FileExt::try_lock_exclusive(&file) {
-                Ok(()) => break file,
+            let file = self.open()?;
+            // By its path, for the same reason.
+            match fs2::FileExt::try_lock_exclusive(&*file) {
+                Ok(()) => break Held(file),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     if Instant::now() >= deadline {
                         return Err(SessionError::Busy(self.path.clone()));
@@ -184,8 +196,8 @@ impl SessionFile {
                 Err(error) => return Err(self.failed("lock", error)),
             }
         };
-        self.read(&file)?;
-        Ok(Held(file))
+        self.read(&file.0)?;
+        Ok(file)
     }
 
     /// Reads what others wrote since it was last read, without locking it.
@@ -193,8 +205,23 @@ impl SessionFile {
     /// # Errors
     /// As [`SessionFile::lock`].
     pub fn look(&mut self) -> Result<(), SessionError> {
-        let file = durable::open_existing_to_append(&self.path).map_err(|why| self.unreadable(why))?;
+        let file = self.open()?;
         self.read(&file)
+    }
+
+    /// The file that stands there now: the one that was read, or another, of which nothing was.
+    fn open(&mut self) -> Result<Arc<File>, SessionError> {
+        let found = durable::open_existing_to_append(&self.path).map_err(|why| self.unreadable(why))?;
+        let identity = |file: &File| file.metadata().map(|it| (it.dev(), it.ino()));
+        let new = identity(&found).map_err(|error| self.failed("look at", error))?;
+        if let Some(file) = &self.file
+            && identity(file).is_ok_and(|known| known == new)
+        {
+            return Ok(Arc::clone(file));
+        }
+        let file = Arc::new(found);
+        (self.file, self.seen) = (Some(Arc::clone(&file)), Seen::default());
+        Ok(file)
     }
 
     fn read(&mut self, file: &File) -> Result<(), SessionError> {
@@ -202,15 +229,17 @@ impl SessionFile {
         if found.len() > MAX_BYTES {
             return Err(self.unreadable(Unreadable::TooLarge(MAX_BYTES as usize)));
         }
-        let identity = Some((found.dev(), found.ino()));
-        if self.seen.file != identity || found.len() < self.seen.end {
+        if found.len() < self.seen.end {
+            self.seen = Seen::default();
+        }
+        if self.seen.end == 0 {
             let header = read_header(&self.path)
                 .map_err(|why| SessionError::NoHeader { path: self.path.clone(), why })?;
             if header.session != self.session {
                 return Err(SessionError::OtherSession { path: self.path.clone(), found: header.session });
             }
-            self.seen = Seen { file: identity, ..Seen::default() };
         }
+        self.seen.length = self.seen.end;
         let mut reader = BufReader::with_capacity(1 << 16, file);
         reader.seek(SeekFrom::Start(self.seen.end)).map_err(|error| self.failed("read", error))?;
         let mut line = Vec::new();
@@ -220,10 +249,11 @@ impl SessionFile {
             self.seen.torn = length > 0 && line.last() != Some(&b'\n');
             // Pi takes a last line without an end where it is whole.
             self.seen.take(&line);
+            self.seen.length += length as u64;
             if length == 0 || self.seen.torn {
                 return Ok(());
             }
-            self.seen.end += length as u64;
+            self.seen.end = self.seen.length;
         }
     }
 
@@ -339,9 +369,14 @@ impl SessionFile {
         line.extend(object.finish());
         line.push(b'\n');
         self.seen.torn = true;
-        (&held.0).write_all(&line).map_err(DiskError::io("write", &self.path))?;
+        (&*held.0).write_all(&line).map_err(DiskError::io("write", &self.path))?;
         self.seen.torn = false;
         self.seen.leaf = Some(id);
+        // Read already, unless somebody wrote without the lock: then all of it is read again.
+        let length = self.seen.length + line.len() as u64;
+        if held.0.metadata().is_ok_and(|found| found.len() == length) {
+            (self.seen.end, self.seen.length) = (length, length);
+        }
         Ok(())
     }
 

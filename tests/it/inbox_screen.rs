@@ -293,7 +293,7 @@ fn read_and_unread_are_marked_by_letter_and_by_lead() {
     desk.append(&Event::Unread(&[1]));
     desk.tell(at(241));
     while desk.answer(at(241)) {}
-    assert_eq!(unread(&desk), (vec![false, false, true, false, true], false));
+    assert_eq!(unread(&desk), (vec![false, false, true, true, true], false));
 }
 
 #[test]

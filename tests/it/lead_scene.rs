@@ -145,7 +145,9 @@ pub(crate) fn now() -> Timestamp {
 impl Scene {
     pub(crate) async fn new() -> Self {
         let herdr = Herdr::start().await;
-        let directory = tempfile::tempdir().unwrap();
+        // In memory, where there is such: nothing here outlives a loss of power.
+        let mut builder = tempfile::Builder::new();
+        let directory = builder.prefix("hm").tempdir_in("/dev/shm").or_else(|_| builder.tempdir()).unwrap();
         std::fs::create_dir(directory.path().join("work")).unwrap();
         let agent_dir = AgentDir::resolve(Some(directory.path().join("agent").as_os_str()), directory.path());
         let runtime = agent_dir.runtime(herdr.socket.as_os_str());

@@ -19,7 +19,7 @@ use crate::config::Places;
 use crate::contract::{NativeId, Untrusted};
 use crate::herdr::listing::{Listing, OnOurPane};
 use crate::herdr::locate::{Located, pane_context};
-use crate::herdr::reexec::{self, GoOn};
+use crate::herdr::reexec::GoOn;
 use crate::herdr::register::Timing;
 use crate::herdr::{Client, Entry, PaneContext, Registrar, Registration};
 use crate::lead::coordination::Drain;
@@ -50,8 +50,6 @@ enum End {
     Input,
     Silent(Silent),
     Unhealthy(Unable),
-    /// Under the name `pi` Herdr may take us for one.
-    Again(reexec::Reexec),
 }
 
 /// Runs the verb.
@@ -68,10 +66,6 @@ pub(super) fn run(places: &Places, arguments: &Arguments, go_on: GoOn) -> Result
         End::Signal(_) | End::Input | End::Silent(Silent::Closed) => Ok(Exit::Done),
         End::Silent(Silent::Failed(failure)) => Err(failure),
         End::Unhealthy(why) => Err(of_unable("go on being a lead, and has withdrawn", &why)),
-        End::Again(again) => {
-            let error = again.exec(std::env::args_os().skip(1));
-            Err(Failure::disk("execute headman again", &error, "Try again"))
-        }
     }
 }
 
@@ -137,9 +131,7 @@ async fn stay(
             () = mail.came() => {}
             _ = looks.tick() => {}
             () = listed.changed() => {
-                if let Some(again) = listed.tell().await {
-                    break End::Again(again);
-                }
+                listed.tell().await;
                 continue;
             }
         }
@@ -325,23 +317,17 @@ impl Listed {
         }
     }
 
-    /// Says how it stands. How to execute again, if that is the one thing left to try.
-    async fn tell(&mut self) -> Option<reexec::Reexec> {
+    /// Says how it stands.
+    async fn tell(&mut self) {
         let status = self.status.borrow_and_update().clone();
         if status == Registration::Registering {
-            return None;
-        }
-        if status.is_not_taken_for_pi()
-            && let Some(again) = reexec::second_attempt(|name| std::env::var_os(name), std::process::id())
-        {
-            return Some(again);
+            return;
         }
         self.say(status.why_not().as_deref());
         if matches!(status, Registration::NotListed { instead: OnOurPane::Another { .. } }) {
             // Two programs that report on one pane would take it from each other for ever.
             self.release().await;
         }
-        None
     }
 
     fn say(&mut self, why_not: Option<&str>) {
