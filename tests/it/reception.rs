@@ -221,11 +221,12 @@ async fn a_crash_between_journal_and_removal_doubles_nothing() {
     world.put(&service, &message);
     service.mail("the message", |mail| mail.total == 2).await;
     service.end().await;
-    // As if the removal had not come to pass, or stopped halfway.
-    let mut service = world.service("state");
-    let inbox = world.our_inbox(&service);
+    // As if the removal had stopped halfway.
+    let us = world.state("state").identity().unwrap().session();
+    let inbox = world.runtime().inbox(&us);
     inbox::publish(world.agent_dir().path(), &inbox, &message).unwrap();
     inbox::quarantine(&inbox, message.id).unwrap();
+    let mut service = world.service("state");
     service.chief().await;
     until("it is removed", || !inbox.message(message.id).exists());
     service.end().await;
