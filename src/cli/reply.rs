@@ -1,5 +1,6 @@
 //! `headman reply`: answers a lead's ask without a running Chief, for as long as it takes.
 
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -314,7 +315,7 @@ async fn send(
         },
         queue,
     ));
-    let mut desk = Desk { requests, receiver: &mut receiver, signals, lease: None, sent: None };
+    let mut desk = Desk { requests, receiver: &mut receiver, signals, lease: None, sent: HashMap::new() };
     let result = desk.exchange(Reply { lead, instance, ask, question, lease: ask, text, files }, wait).await;
     // Resuming as Chief at the next start is for those who were Chief before.
     if identity.role == Role::Lead && desk.lease.is_some() {
@@ -335,7 +336,8 @@ struct Desk<'a> {
     receiver: &'a mut FactReceiver,
     signals: Signals,
     lease: Option<Uuid>,
-    sent: Option<Sent>,
+    /// What is known of messages, also of earlier leases.
+    sent: HashMap<Uuid, Sent>,
 }
 
 impl Desk<'_> {
@@ -351,16 +353,21 @@ impl Desk<'_> {
             let message = format!("can't reply: {why}");
             Failure::new(Exit::No, "refused", message, "See `headman list`, then try again")
         };
-        self.ask(|ticket| Request::Reply { ticket, reply }, 2).await?.map_err(refused)?;
+        let not_known = || refused("it is not known what was sent".to_owned());
+        let Done::Sent(id) =
+            self.ask(|ticket| Request::Reply { ticket, reply }, 2).await?.map_err(refused)?
+        else {
+            return Err(not_known());
+        };
         // Apart, so that both can be waited for at once.
         let mut signals = std::mem::take(&mut self.signals);
         let interrupted = tokio::select! {
-            () = self.settled() => false,
+            () = self.settled(id) => false,
             () = tokio::time::sleep(wait) => false,
             () = signals.any() => true,
         };
         self.signals = signals;
-        let sent = self.sent.clone().ok_or_else(|| refused("it is not known what was sent".to_owned()))?;
+        let sent = self.sent.get(&id).cloned().ok_or_else(not_known)?;
         Ok((sent, interrupted))
     }
 
@@ -384,10 +391,10 @@ impl Desk<'_> {
     }
 
     /// Waits until nothing more will become known of what was sent.
-    async fn settled(&mut self) {
+    async fn settled(&mut self, id: Uuid) {
         loop {
             self.take(0);
-            if self.sent.as_ref().is_some_and(|sent| sent.fate.is_final(sent.kind)) {
+            if self.sent.get(&id).is_some_and(|sent| sent.fate.is_final(sent.kind)) {
                 return;
             }
             self.receiver.ready().await;
@@ -399,7 +406,7 @@ impl Desk<'_> {
         for fact in self.receiver.take() {
             match fact {
                 Fact::Standing(Standing::Chief { lease, .. }) => self.lease = Some(lease),
-                Fact::Sent(sent) => self.sent = Some(sent),
+                Fact::Sent(sent) => drop(self.sent.insert(sent.id, sent)),
                 Fact::Outcome(outcome) if outcome.ticket == ticket => result = Some(outcome.result),
                 _ => {}
             }
