@@ -201,7 +201,11 @@ pub async fn run(setup: Setup, requests: &mut mpsc::Receiver<Request>, mut other
                     service.look_at_sent().await;
                 }
             }
-            () = mail_changed.notified() => service.receive().await,
+            () = mail_changed.notified() => {
+                service.receive().await;
+                // A lead that was missed may be here.
+                service.carry_over().await;
+            }
             () = at(carry_over_at) => service.carry_over().await,
             () = lease_changed.notified() => service.look().await,
             _ = look_at_sent.tick(), if service.looking => service.look_at_sent().await,

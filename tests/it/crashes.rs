@@ -15,7 +15,7 @@ use headman::console::drafts;
 use headman::contract::{Claim, Kind, Message, PendingAsk, Pid, SessionId, Timestamp, Uuid, delivered};
 use headman::demo::random::Random;
 use headman::disk::records::{self, RecordError};
-use headman::disk::{DiskError, crash, durable, inbox};
+use headman::disk::{DiskError, crash, durable, inbox, sidecar};
 use headman::lead::Coordination;
 use headman::lead::session::SessionFile;
 use rustix::io::Errno;
@@ -237,8 +237,16 @@ impl Template {
             std::fs::write(ours.quarantine(id), "quarantined\n").unwrap();
         }
         std::fs::write(durable::temporary(&ours.quarantine(one), "tmp"), "").unwrap();
+        // A claim of ours whose process lives: as in a state directory that was copied.
+        let live = Uuid::random();
+        let pid = stage.program.pid();
+        let line = serde_json::json!({"v": 1, "claim": live.to_string(), "pid": pid,
+            "start": sidecar::start_time(pid), "boot": null});
+        let mut claims = std::fs::OpenOptions::new().append(true).open(stage.state(&home).sidecar()).unwrap();
+        writeln!(claims, "{line}").unwrap();
         // Of others, dead or not.
         let foreign = [
+            absent.temporary(two, live),
             absent.temporary(one, Uuid::random()),
             durable::temporary(&absent.lock(two), "tmp"),
             absent.cleanup(three),

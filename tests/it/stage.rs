@@ -21,7 +21,8 @@ pub(crate) struct Stage {
     pub(crate) chief: Created,
     /// Who resumes as Chief in every home.
     pub(crate) identity: Identity,
-    _program: Program,
+    /// In the Chief's pane.
+    pub(crate) program: Program,
 }
 
 /// A pane in which Herdr sees a lead; its process only sleeps.
@@ -39,7 +40,7 @@ impl Stage {
         let program = Program::hinted();
         herdr.server.attach(&chief.pane, program.pid(), true);
         let (directory, identity) = (directory_in_memory(), Identity::new(Role::Chief));
-        let stage = Self { herdr, directory, chief, identity, _program: program };
+        let stage = Self { herdr, directory, chief, identity, program };
         stage.list_chief(&stage.identity).await;
         stage
     }
