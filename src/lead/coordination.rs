@@ -285,9 +285,9 @@ impl Coordination {
         Ok(inboxes)
     }
 
-    /// Takes over what other processes that work for the lead wrote since, and finishes what one
-    /// that died left undone: the session counts. What the disk does not let it finish stays for the
-    /// next time.
+    /// Takes over what other processes that work for the lead wrote since; who holds the lead open
+    /// also finishes what one that died left undone: the session counts. What the disk does not let
+    /// it finish stays for the next time.
     pub(super) fn sync(&mut self) -> Result<Held, Unable> {
         let held = self.file.lock()?;
         let state = self.file.state()?;
@@ -303,6 +303,9 @@ impl Coordination {
             {
                 self.record = record;
             }
+            // Not ours to change: sending up will be refused for it.
+            Ok(record) if record.instance != self.record.instance => {}
+            _ if !self.presence.is_held() => self.record.pending_ask = state.pending_ask,
             _ => {
                 if state.pending_ask.is_none() {
                     self.cleared = self.record.pending_ask.as_ref().map(|ask| ask.ask);
