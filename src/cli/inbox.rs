@@ -1,6 +1,7 @@
-//! `headman inbox`: what leads sent, from the journal. Needs neither Herdr nor lease, and writes
-//! nothing.
+//! `headman inbox`: what leads sent, from the journal. Printing it needs neither Herdr nor lease, and
+//! writes nothing.
 
+mod mark;
 mod prune;
 
 use std::ffi::OsString;
@@ -43,6 +44,9 @@ pub struct Arguments {
     /// Then wait, and print what comes as it is journalled
     #[arg(long)]
     follow: bool,
+    /// Print nothing, and mark these as read: ids, or the first 8 characters or more
+    #[arg(long, value_name = "ID", num_args = 1.., conflicts_with_all = ["unread", "lead", "follow"])]
+    mark_read: Vec<String>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -57,12 +61,16 @@ enum Upkeep {
 /// [`Failure`] where the journal can't be read, or no lead is called so.
 pub fn run(places: &Places, arguments: &Arguments, out: &mut Out) -> Result<Exit, Failure> {
     if let Some(Upkeep::Prune(upkeep)) = &arguments.upkeep {
-        if arguments.unread || arguments.lead.is_some() || arguments.follow {
+        let prints = arguments.unread || arguments.lead.is_some() || arguments.follow;
+        if prints || !arguments.mark_read.is_empty() {
             let message =
                 "can't read the command line: what is printed and what is pruned have nothing in common";
-            return Err(Failure::usage(message, "Leave --unread, --lead and --follow out"));
+            return Err(Failure::usage(message, "Leave --unread, --lead, --follow and --mark-read out"));
         }
         return prune::run(places, upkeep, out);
+    }
+    if !arguments.mark_read.is_empty() {
+        return mark::run(places, &arguments.mark_read, out);
     }
     let socket = located(places, WHAT)?;
     let state = StateDir::at(&places.state_dir, &socket.path);

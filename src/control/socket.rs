@@ -79,7 +79,7 @@ pub struct Listening {
     pub(super) listener: UnixListener,
     path: PathBuf,
     inode: u64,
-    _lock: File,
+    lock: File,
 }
 
 impl Listening {
@@ -97,6 +97,8 @@ impl Drop for Listening {
             let _ = std::fs::remove_file(&self.path);
         }
         let _ = std::fs::remove_file(self.path.with_extension("lock"));
+        // A process that another thread is just starting has this file too, until it is executed.
+        let _ = fs2::FileExt::unlock(&self.lock);
     }
 }
 
@@ -251,7 +253,7 @@ impl ControlSocket {
         let private = std::fs::Permissions::from_mode(durable::FILE_MODE);
         std::fs::set_permissions(&self.path, private).map_err(|error| self.io(&error))?;
         let inode = std::fs::symlink_metadata(&self.path).map_err(|error| self.io(&error))?.ino();
-        Ok(Listening { listener, path: self.path.clone(), inode, _lock: lock })
+        Ok(Listening { listener, path: self.path.clone(), inode, lock })
     }
 
     fn io(&self, error: &std::io::Error) -> SocketError {

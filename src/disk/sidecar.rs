@@ -69,6 +69,13 @@ impl Line {
     }
 }
 
+impl Drop for Sidecar {
+    fn drop(&mut self) {
+        // A process that another thread is just starting has this file too, until it is executed.
+        let _ = fs2::FileExt::unlock(&self.file);
+    }
+}
+
 impl Sidecar {
     /// Takes the advisory lock on `path`, or says that another process of ours has it.
     pub fn take(path: &Path) -> Result<Option<Self>, SidecarError> {

@@ -5,6 +5,7 @@
 //! on a task of its own.
 
 use std::cell::RefCell;
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -211,10 +212,11 @@ impl Coordination {
                 return Err(error);
             }
         };
-        let was_delivered = |id| file.delivered().contains(&id);
-        if let Err(error) = finish_removals(&runtime.inbox(&session), presence.claim(), was_delivered) {
-            // It will be told by every look into it.
-            tracing::warn!(%error, "the inbox can't be used");
+        for inbox in [runtime.inbox(&session), runtime.peer_inbox(&session)] {
+            if let Err(error) = finish_removals(&inbox, presence.claim(), file.delivered()) {
+                // It will be told by every look into it.
+                tracing::warn!(%error, "an inbox can't be used");
+            }
         }
         Ok(Self {
             client: Client::new(PathBuf::from(socket)),
@@ -292,9 +294,9 @@ impl Coordination {
         Ok(inboxes)
     }
 
-    /// Takes over what other processes that work for the lead wrote since, and finishes what one
-    /// that died left undone: the session counts. What the disk does not let it finish stays for the
-    /// next time.
+    /// Takes over what other processes that work for the lead wrote since; who holds the lead open
+    /// also finishes what one that died left undone: the session counts. What the disk does not let
+    /// it finish stays for the next time.
     pub(super) fn sync(&mut self) -> Result<Held, Unable> {
         let held = self.file.lock()?;
         let state = self.file.state()?;
@@ -310,6 +312,9 @@ impl Coordination {
             {
                 self.record = record;
             }
+            // Not ours to change: sending up will be refused for it.
+            Ok(record) if record.instance != self.record.instance => {}
+            _ if !self.presence.is_held() => self.record.pending_ask = state.pending_ask,
             _ => {
                 if state.pending_ask.is_none() {
                     self.cleared = self.record.pending_ask.as_ref().map(|ask| ask.ask);
@@ -569,15 +574,11 @@ impl Coordination {
 
 /// Goes on where a process of this session was killed while it removed something: what it had handed
 /// over goes, anything else is judged again.
-fn finish_removals(
-    inbox: &InboxDir,
-    by: Claim,
-    was_delivered: impl Fn(Uuid) -> bool,
-) -> Result<(), Unreadable> {
+fn finish_removals(inbox: &InboxDir, by: Claim, delivered: &HashSet<Uuid>) -> Result<(), Unreadable> {
     let mut swept = Swept::default();
     leftovers::undo_removals(inbox, by.id, &mut swept)?;
     let marked = inbox::list(inbox)?.into_iter().filter(|entry| entry.quarantined);
-    for entry in marked.filter(|entry| was_delivered(entry.name)) {
+    for entry in marked.filter(|entry| delivered.contains(&entry.name)) {
         if let Err(error) = inbox::remove(inbox, entry.name) {
             swept.stays.push(error.to_string());
         }

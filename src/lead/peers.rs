@@ -90,6 +90,11 @@ impl Presence {
         self.record.claim
     }
 
+    /// Whether this process holds it.
+    pub fn is_held(&self) -> bool {
+        self.lock.is_some()
+    }
+
     /// Whether the record stands exactly as it was written, under our claim; one that another
     /// process holds, whether it still does.
     pub fn stands(&self) -> bool {

@@ -337,3 +337,42 @@ fn another_user_is_not_served() {
     assert!(inbox_of(&herd, "s-1").is_empty());
     assert_eq!(serve.end().0, 0);
 }
+
+#[test]
+fn what_was_received_is_marked_as_read_by_the_running_chief() {
+    let herd = herd();
+    let lead = SessionId::new("s-1").unwrap();
+    let serve = Serve::start(&herd);
+    let unread = || {
+        let ran = herd.place.run(&["inbox", "--json", "--unread"]);
+        let lines = ran.stdout.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+        lines.map(|line| line["id"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let Holding::Held(chief) = records::read_holding(&herd.runtime()).unwrap() else { panic!() };
+    let message = Message {
+        id: Uuid::random(),
+        lease: chief.lease,
+        kind: Kind::LeadMessage,
+        from: lead.clone(),
+        to: chief.session.clone(),
+        lead,
+        ask: None,
+        text: "done".into(),
+        created_at: headman::contract::Timestamp::from_millis(1_796_043_600_000),
+    };
+    let inbox = herd.runtime().inbox(&chief.session);
+    inbox::publish(herd.place.agent_dir().path(), &inbox, &message).unwrap();
+    until("the message and the ask", || unread().len() == 2);
+    let id = message.id.to_string();
+    let ran = herd.place.run(&["inbox", "--mark-read", "ffffffff", &id]);
+    assert_eq!(ran.code, 1);
+    assert!(ran.stderr.contains("no message has the id ffffffff"), "{}", ran.stderr);
+    assert_eq!(unread().len(), 2, "none is marked then");
+    let ran = herd.place.run(&["inbox", "--mark-read", &id[..8], "--json"]);
+    assert_eq!((ran.code, ran.json()["marked"].as_u64()), (0, Some(1)), "{}", ran.stderr);
+    assert!(!unread().contains(&id) && unread().len() == 1);
+    assert_eq!(serve.end().0, 0);
+    let ran = herd.place.run(&["inbox", "--mark-read", &id]);
+    assert_eq!(ran.code, 3);
+    assert!(ran.stderr.contains("headman serve"), "{}", ran.stderr);
+}
