@@ -251,7 +251,7 @@ mod tests {
         let mut journal = Journal::open(&dir.path().join("journal")).unwrap();
         journal.append(&[Event::Sent(&message)], at).unwrap();
         *office.journal() = Some(journal);
-        assert_eq!(office.undelivered(Vec::new()), [message.clone()]);
+        assert_eq!(office.undelivered(Vec::new()), std::slice::from_ref(&message));
         // The disk was full, also for this.
         office.owe(message.id, Fate::Unsent);
         assert_eq!(office.undelivered(Vec::new()), []);
