@@ -9,9 +9,8 @@
 //! Arrow and paging keys are no text, only move the cursor, and come several at once from a mouse
 //! wheel in the alternate screen: among themselves they pass at once.
 //!
-//! Times are monotonic, since any start. They are taken when a key is read, so the loop must hand
-//! over everything that is ready before it asks for the next key or draws: else a text read in
-//! one go would look like keys a frame apart.
+//! Times are monotonic, since any start. They are taken when a key is read, one for all that are read
+//! in one go: however late the system lets any thread go on, a text is never taken for single keys.
 
 use std::collections::VecDeque;
 use std::time::Duration;

@@ -316,7 +316,7 @@ impl Console {
                 }
                 () = asleep => {}
             }
-            self.pass_keys();
+            self.pass_keys(self.now().mono);
             self.app.tick(self.now());
             self.dirty |= self.app.settle(self.now());
             if self.next_frame.is_some_and(|at| at <= Instant::now()) {
@@ -408,8 +408,10 @@ impl Console {
                 }
             }
             Event::Key(key) => {
-                self.guard.press(key, at.saturating_duration_since(self.host.office.started()));
-                self.pass_keys();
+                let at = at.saturating_duration_since(self.host.office.started());
+                self.guard.press(key, at);
+                // Not by now: the next key may have been read with this one.
+                self.pass_keys(at);
             }
             Event::Paste(text) => {
                 self.app.paste(&text, now);
@@ -420,10 +422,10 @@ impl Console {
         }
     }
 
-    /// Hands over the keys that are no part of a burst.
-    fn pass_keys(&mut self) {
+    /// Hands over the keys that are known to be no part of a burst by that time.
+    fn pass_keys(&mut self, by: Duration) {
         let now = self.now();
-        while let Some(passed) = self.guard.next(now.mono) {
+        while let Some(passed) = self.guard.next(by) {
             match passed {
                 Passed::Key(key) => self.app.key(key, now),
                 Passed::Dropped(keys) => self.app.dropped(keys, now),
