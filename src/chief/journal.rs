@@ -149,6 +149,14 @@ impl Journal {
 
     /// Appends events, durable once this returns. On an error none of them counts.
     pub fn append(&mut self, events: &[Event<'_>], at: Timestamp) -> Result<(), DiskError> {
+        if self.writer.as_ref().is_some_and(|writer| !writer.stands()) {
+            // Somebody moved it away, or put something else there: what is there now is what counts,
+            // if it is ours at all. No number is given twice all the same.
+            let next = self.index.next_seq();
+            self.writer = None;
+            self.read_anew().map_err(JournalError::while_appending)?;
+            self.index.go_on_at(next);
+        }
         let mut writer = self.take_writer(at)?;
         let mut bytes = Vec::new();
         for (event, seq) in events.iter().zip(self.index.next_seq()..) {

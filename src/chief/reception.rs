@@ -1,10 +1,12 @@
 //! Reception: our inbox into the journal, durably, and only then out of the inbox. Nothing anyone
 //! sent is ever lost: what the contract would have deleted unread is journalled first, with why.
 
+use std::collections::HashSet;
+
 use super::journal::{Event, Journal};
 use super::staff::Office;
 use crate::contract::record::Invalid;
-use crate::contract::{Kind, Message, Rule, Uuid, message};
+use crate::contract::{Kind, Message, Rule, SessionId, Uuid, message};
 use crate::disk::inbox::{self, InboxError};
 use crate::disk::layout::InboxDir;
 use crate::disk::{DiskError, Unreadable, crash_point, durable};
@@ -66,6 +68,7 @@ impl Office {
         let mut reception = Reception::default();
         let mut journalled: Vec<(Uuid, Vec<u8>, Judged)> = Vec::new();
         let mut settled: Vec<Uuid> = Vec::new();
+        let mut accepted: HashSet<(Option<SessionId>, Uuid)> = HashSet::new();
         let mut names: Vec<Uuid> = (durable::list(inbox.path()).map_err(ReceptionError::Inbox)?.iter())
             .filter_map(|name| InboxDir::message_id(name))
             .collect();
@@ -82,6 +85,11 @@ impl Office {
                 }
                 Err(Unreadable::Missing) => continue,
                 Err(error) => (Vec::new(), Judged::Keep(error.to_string())),
+            };
+            // The same under another name, in this very batch.
+            let judged = match judged {
+                Judged::Accept(message) if !accepted.insert(identity(&message)) => Judged::Again,
+                judged => judged,
             };
             match judged {
                 Judged::Keep(why) => reception.kept.push(format!("message {name}: {why}")),
@@ -254,5 +262,13 @@ fn message_of(judged: &Judged) -> Option<&Message> {
     match judged {
         Judged::Accept(message) | Judged::Refuse(Some(message), _) => Some(message),
         _ => None,
+    }
+}
+
+/// What makes it the same message: an ask is known by lead and ask, another by its id.
+fn identity(message: &Message) -> (Option<SessionId>, Uuid) {
+    match (message.kind, message.ask) {
+        (Kind::LeadAsk, Some(ask)) => (Some(message.lead.clone()), ask),
+        _ => (None, message.id),
     }
 }

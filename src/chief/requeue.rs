@@ -97,6 +97,17 @@ impl Office {
         for message in messages {
             if message.lease == lease.id() {
                 // Journalled before this, and not published.
+                let lead = roster.lead(&message.lead);
+                if lead.is_none() || waiting.contains(&message.lead) {
+                    carried.left.push(message.clone());
+                    waiting.insert(&message.lead);
+                    continue;
+                }
+                if !self.may_answer(message, lead) {
+                    self.owe(message.id, Fate::Unknown);
+                    carried.told.push(sent_of(message, Fate::Unknown));
+                    continue;
+                }
                 if !self.publish_again(message.clone(), lease, &mut carried) {
                     waiting.insert(&message.lead);
                 }

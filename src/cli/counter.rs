@@ -7,10 +7,20 @@ use tokio::sync::mpsc;
 use super::failure::{Exit, Failure};
 use crate::chief::service::Request;
 use crate::contract::Uuid;
+use crate::control::socket::SocketError;
 use crate::fact::{Done, Fact, FactReceiver, Sent, Standing};
 
 /// How long becoming Chief, or one send, may take.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Nobody was found on the control socket who answers.
+pub(super) fn silent(what: &str, error: &SocketError) -> Failure {
+    let message = format!("can't {what}: {error}");
+    match error.is_silence() {
+        true => Failure::new(Exit::NotChief, "chief_silent", message, error.hint()),
+        false => Failure::new(Exit::Unavailable, "control_socket", message, error.hint()),
+    }
+}
 
 /// What the service has said.
 #[derive(Default)]
@@ -48,7 +58,9 @@ pub(super) struct Counter<'a> {
 impl Counter<'_> {
     /// The service does not answer.
     pub(super) fn gone(&self) -> Failure {
-        Failure::disk(self.what, &"the Chief does not answer", "See `headman doctor`, then try again")
+        let message =
+            format!("can't {}: the Chief does not answer, so it is not known what became of it", self.what);
+        Failure::new(Exit::Unavailable, "unknown", message, "Look at the lead before you try again")
     }
 
     fn take(&mut self) {

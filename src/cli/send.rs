@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use tokio::sync::mpsc;
 
-use super::counter::{Counter, Seen};
+use super::counter::{self, Counter, Seen};
 use super::failure::{Exit, Failure};
 use super::out::{Out, note};
 use super::signals::Signals;
@@ -172,14 +172,7 @@ impl Task<'_> {
 
     async fn run(&self, options: &Options) -> Result<(Sent, bool), Failure> {
         let control = ControlSocket::of_environment(&self.places.state_dir, &self.socket.path);
-        let running = control.connect().await.map_err(|error| {
-            Failure::new(
-                Exit::NotChief,
-                "chief_silent",
-                format!("can't {}: {error}", self.what),
-                "Bring it back to the foreground, or end it",
-            )
-        })?;
+        let running = control.connect().await.map_err(|error| counter::silent(self.what, &error))?;
         match running {
             Some(connection) => self.through(connection, options).await,
             None => {
@@ -299,11 +292,20 @@ impl Task<'_> {
             .await?;
         let what = self.what;
         let refused = |why: String| {
+            let message = format!("can't {what}: {why}");
+            if why.starts_with(client::UNKNOWN) {
+                return Failure::new(
+                    Exit::No,
+                    "unknown",
+                    message,
+                    "Look at the lead before you send it again",
+                );
+            }
             Failure::new(
                 Exit::No,
                 "refused",
-                format!("can't {what}: {why}"),
-                "See `headman list`, then try again",
+                message,
+                "See `headman list`; once the reason is gone, try again",
             )
         };
         let Done::Sent(id) = outcome.map_err(refused)? else { return Err(counter.gone()) };
@@ -465,7 +467,10 @@ fn tell(sent: &Sent, options: &Options, out: &mut Out) -> Result<(), Failure> {
              sends it again. The lead is busy, or has seen no Chief listed in Herdr since it started: send it \
              from a console in a Herdr pane, or try a longer --wait"
         }
-        Fate::Queued => "in the lead's inbox",
+        Fate::Queued => {
+            "in the lead's inbox. A lead that works takes it when its turn ends; one that has seen no Chief listed \
+             in Herdr since it started does not take it"
+        }
         Fate::Unknown => "ask the lead",
         Fate::Again => "it was sent again",
         Fate::Unsent => "it could not be put into the lead's inbox",

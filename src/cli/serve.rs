@@ -80,7 +80,14 @@ async fn serve(
         control,
     });
     let host = host.map_err(|error| failed(&error))?;
-    let mut watch = Watch { host: &host, out, standing: Standing::Starting, received: None, second_attempt };
+    let mut watch = Watch {
+        host: &host,
+        out,
+        standing: Standing::Starting,
+        received: None,
+        herdr_down: None,
+        second_attempt,
+    };
     let becomes = tokio::time::sleep(PATIENCE);
     tokio::pin!(becomes);
     let ended = loop {
@@ -120,6 +127,8 @@ struct Watch<'a> {
     /// How many messages there were in all, and unread.
     received: Option<(usize, usize)>,
     second_attempt: Option<Reexec>,
+    /// Why Herdr does not answer, as it was told.
+    herdr_down: Option<String>,
 }
 
 impl Watch<'_> {
@@ -166,7 +175,11 @@ impl Watch<'_> {
                     &format!("{} {id} to {}: {}", sent.kind.as_str(), sent.lead.escaped(), sent.fate.name()),
                 )?;
             }
-            Fact::HerdrDown { reason } => self.tell("herdr", &reason)?,
+            Fact::HerdrDown { reason } if self.herdr_down.as_ref() != Some(&reason) => {
+                self.tell("herdr", &reason)?;
+                self.herdr_down = Some(reason);
+            }
+            Fact::Inventory(_) => self.herdr_down = None,
             _ => {}
         }
         Ok(None)

@@ -16,6 +16,8 @@ use super::wire::{self, FromService, Hello, WireError};
 use crate::chief::service::Request;
 use crate::fact::{self, Answered, Fact, FactReceiver, FactSender, Outcome};
 
+/// How the outcome begins of what was asked of a service that ended meanwhile.
+pub const UNKNOWN: &str = "it is not known what became of it";
 /// How long the first line may take.
 const HELLO: Duration = Duration::from_secs(1);
 /// How long one request may take to be taken.
@@ -116,7 +118,7 @@ impl Connection {
         };
         for ticket in open {
             let result = Err(format!(
-                "process {} ended before it said what became of it: {why}. Look at what was sent, then try again",
+                "{UNKNOWN}: process {} ended before it said so ({why}). If it was written down, the next Chief sees to it",
                 self.hello.pid
             ));
             facts.put(Fact::Outcome(Outcome { ticket, result }));

@@ -19,6 +19,8 @@ use crate::herdr::Registration;
 const OTHERS: usize = 8;
 /// How long a process that served may take to be gone, once its connection is.
 const GOES: Duration = Duration::from_secs(1);
+/// How often one that serves nobody looks whether it may.
+const LATER: Duration = Duration::from_secs(2);
 /// How often that is looked at.
 const LOOK: Duration = Duration::from_millis(10);
 
@@ -58,13 +60,43 @@ pub(super) async fn run(open: Open, mut requests: mpsc::Receiver<Request>, facts
             Err(error) => break error.to_string(),
         }
     };
-    // Whoever serves there may hold the lease; then we are told so and only watch.
+    // Whoever serves there may hold the lease; then we are told so and only watch, and take its place
+    // on the socket once it is gone.
+    let Open { socket, setup, registration } = open;
     facts.put(Fact::Desk(Desk::Alone(why)));
-    let (_nobody, others) = mpsc::channel(1);
-    let told = tell(open.registration, facts.clone());
+    let (hub, hello) = (Arc::new(Hub::default()), hello(&setup));
+    let relayed = facts.relayed(hub.clone());
+    let (sender, others) = mpsc::channel(OTHERS);
+    let told = tell(registration, relayed.clone());
     tokio::select! {
-        () = service::run(Setup { facts: facts.clone(), ..open.setup }, &mut requests, others) => {}
+        () = service::run(Setup { facts: relayed, ..setup }, &mut requests, others) => {}
+        () = serve_later(&socket, hello, hub, sender, &facts) => {}
         () = told => {}
+    }
+}
+
+/// Serves as soon as nobody else does.
+async fn serve_later(
+    socket: &ControlSocket,
+    hello: Hello,
+    hub: Arc<Hub>,
+    requests: mpsc::Sender<Request>,
+    facts: &FactSender,
+) {
+    loop {
+        tokio::time::sleep(LATER).await;
+        if let Ok(Door::Ours(listening)) = socket.enter().await {
+            facts.put(Fact::Desk(Desk::Own { socket: listening.path().to_owned() }));
+            server::serve(&listening.listener, hello.clone(), Arc::clone(&hub), requests.clone()).await;
+        }
+    }
+}
+
+fn hello(setup: &Setup) -> Hello {
+    Hello {
+        pid: std::process::id(),
+        release: env!("CARGO_PKG_VERSION").to_owned(),
+        session: setup.office.session().clone(),
     }
 }
 
@@ -82,11 +114,7 @@ async fn serve(open: Open, listening: Listening, mut requests: mpsc::Receiver<Re
     facts.put(Fact::Desk(Desk::Own { socket: listening.path().to_owned() }));
     let hub = Arc::new(Hub::default());
     let facts = facts.relayed(hub.clone());
-    let hello = Hello {
-        pid: std::process::id(),
-        release: env!("CARGO_PKG_VERSION").to_owned(),
-        session: open.setup.office.session().clone(),
-    };
+    let hello = hello(&open.setup);
     let (sender, others) = mpsc::channel(OTHERS);
     let served = server::serve(&listening.listener, hello, hub, sender);
     let told = tell(open.registration, facts.clone());

@@ -60,6 +60,26 @@ pub enum SocketError {
     },
 }
 
+impl SocketError {
+    /// The next step, without a full stop.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            SocketError::Directory { .. } => "Remove it, or set XDG_RUNTIME_DIR to a directory of your own",
+            SocketError::TooLong { .. } => "Set XDG_RUNTIME_DIR",
+            SocketError::Io { .. } => "See `headman doctor`",
+            SocketError::Silent { why: ConnectError::TimedOut, .. } => {
+                "Bring it back to the foreground, or end it"
+            }
+            SocketError::Silent { .. } => "Try again in a moment",
+        }
+    }
+
+    /// Whether somebody is there.
+    pub fn is_silence(&self) -> bool {
+        matches!(self, SocketError::Silent { .. })
+    }
+}
+
 /// A control socket's place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ControlSocket {
@@ -96,7 +116,12 @@ impl Drop for Listening {
             // One that stays is nobody's, and the next to have the lock removes it.
             let _ = std::fs::remove_file(&self.path);
         }
-        let _ = std::fs::remove_file(self.path.with_extension("lock"));
+        let lock = self.path.with_extension("lock");
+        let is_ours = (std::fs::symlink_metadata(&lock).ok().zip(self.lock.metadata().ok()))
+            .is_some_and(|(there, ours)| (there.dev(), there.ino()) == (ours.dev(), ours.ino()));
+        if is_ours {
+            let _ = std::fs::remove_file(lock);
+        }
         // A process that another thread is just starting has this file too, until it is executed.
         let _ = fs2::FileExt::unlock(&self.lock);
     }
@@ -134,6 +159,9 @@ impl ControlSocket {
     /// # Errors
     /// [`SocketError`], [`SocketError::Silent`] among them.
     pub async fn connect(&self) -> Result<Option<Connection>, SocketError> {
+        if self.path.as_os_str().len() > MAX_PATH {
+            return Err(SocketError::TooLong { path: self.path.clone() });
+        }
         let stream = match UnixStream::connect(&self.path).await {
             Ok(stream) => stream,
             Err(error)

@@ -1,6 +1,6 @@
 //! What of the journal is kept in memory: enough to know what was received and sent, no text.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::line::{self, Line};
 use crate::contract::{Kind, Message, SessionId, Timestamp, Untrusted, Uuid};
@@ -117,6 +117,8 @@ pub struct Index {
     unread_by_lead: BTreeMap<SessionId, usize>,
     /// By file, under which number it was journalled last, and whether it ever was accepted.
     files: HashMap<Uuid, (u64, bool)>,
+    /// Of accepted messages whose files were called otherwise.
+    misnamed: HashSet<Uuid>,
     /// Under which number an ask was journalled that was not accepted.
     refused_asks: HashMap<(SessionId, Uuid), u64>,
     asks: HashMap<(SessionId, Uuid), Asked>,
@@ -173,7 +175,10 @@ impl Index {
     pub fn has(&self, message: &Message) -> bool {
         match message.ask {
             Some(ask) if message.kind == Kind::LeadAsk => self.has_ask(&message.lead, ask),
-            _ => self.files.get(&message.id).is_some_and(|(_, accepted)| *accepted),
+            _ => {
+                self.misnamed.contains(&message.id)
+                    || self.files.get(&message.id).is_some_and(|(_, accepted)| *accepted)
+            }
         }
     }
 
@@ -232,6 +237,11 @@ impl Index {
         self.next_seq.max(1)
     }
 
+    /// Has the next event a number that is not below `seq`.
+    pub(super) fn go_on_at(&mut self, seq: u64) {
+        self.next_seq = self.next_seq.max(seq);
+    }
+
     /// Folds one line in, and says what it was.
     pub(super) fn fold(&mut self, bytes: &[u8], place: Place) -> Folded {
         let mut reader = std::mem::take(&mut self.reader);
@@ -259,6 +269,9 @@ impl Index {
         let lead = line.lead.and_then(|raw| self.session(raw.get()));
         match &*line.kind {
             "received" => {
+                if line.refused.is_none() {
+                    self.misnamed.extend(line.message_id.as_deref().and_then(Uuid::parse));
+                }
                 let received = Received {
                     seq: line.seq,
                     at,

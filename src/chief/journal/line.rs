@@ -74,6 +74,9 @@ pub(super) fn written(event: &Event<'_>, seq: u64, at: Timestamp) -> Vec<u8> {
             line.string("kind", &"received".into()).string("id", &id(*file));
             if let Some(message) = message {
                 about(&mut line, message);
+                if message.id != *file {
+                    line.string("messageId", &id(message.id));
+                }
                 line.string("preview", &message.text.first_units(PREVIEW));
             }
             if let Some(refused) = refused {
@@ -147,6 +150,9 @@ pub(super) struct Line<'a> {
     pub id: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
     pub message: Option<Cow<'a, str>>,
+    /// Of a message whose file is called otherwise.
+    #[serde(borrow, rename = "messageId", default)]
+    pub message_id: Option<Cow<'a, str>>,
     /// As it is written: the same session is read once.
     #[serde(borrow, default)]
     pub lead: Option<&'a RawValue>,

@@ -307,6 +307,18 @@ impl Writer {
         Ok((Self { file, path, length }, torn))
     }
 
+    /// Whether the file still stands where it was opened, and is ours alone.
+    pub(super) fn stands(&self) -> bool {
+        let opened = self.file.metadata();
+        durable::open_to_read(&self.path)
+            .ok()
+            .and_then(|found| found.metadata().ok())
+            .zip(opened.ok())
+            .is_some_and(|(found, opened)| {
+                (found.dev(), found.ino(), found.len()) == (opened.dev(), opened.ino(), self.length)
+            })
+    }
+
     /// Appends `bytes`, durable once this returns, or leaves the file as it was; whether that
     /// succeeded says the second half of an error.
     pub(super) fn append(&mut self, bytes: &[u8]) -> Result<(), (DiskError, bool)> {

@@ -464,3 +464,37 @@ fn a_clock_that_is_set_back_mixes_nothing_up() {
     let again = Journal::open(dir.path()).unwrap();
     assert_eq!(again.index().sent_entry(sent.id).unwrap().fate, Some(Fate::Taken));
 }
+
+#[test]
+fn a_segment_that_is_moved_away_under_its_writer_is_noticed_with_the_next_event() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("journal");
+    let mut journal = Journal::open(&path).unwrap();
+    let texts = |journal: &Journal| -> Vec<Untrusted> {
+        journal.index().received().map(|it| journal.text(it).unwrap()).collect()
+    };
+    let put = |text: &str, journal: &mut Journal| {
+        let message = message(Kind::LeadMessage, text);
+        let bytes = message.to_bytes().unwrap();
+        journal.append(&[received(&message, &bytes)], at(NOV))
+    };
+    put("first", &mut journal).unwrap();
+    let segment = path.join(Month::of(at(NOV)).segment());
+    std::fs::remove_file(&segment).unwrap();
+    put("second", &mut journal).unwrap();
+    assert_eq!(texts(&Journal::open(&path).unwrap()), ["second"].map(Untrusted::from));
+    assert_eq!(journal.index().received().map(|it| it.seq).collect::<Vec<_>>(), [2], "numbers go on");
+    // What is not ours alone, or no file at all, takes nothing.
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::set_permissions(&segment, std::fs::Permissions::from_mode(0o666)).unwrap();
+    put("lost?", &mut journal).unwrap_err();
+    std::fs::set_permissions(&segment, std::fs::Permissions::from_mode(0o600)).unwrap();
+    put("third", &mut journal).unwrap();
+    std::fs::rename(&segment, path.join("away")).unwrap();
+    std::fs::create_dir(&segment).unwrap();
+    put("lost?", &mut journal).unwrap_err();
+    std::fs::remove_dir(&segment).unwrap();
+    std::fs::rename(path.join("away"), &segment).unwrap();
+    put("fourth", &mut journal).unwrap();
+    assert_eq!(texts(&Journal::open(&path).unwrap()), ["second", "third", "fourth"].map(Untrusted::from));
+}

@@ -2,7 +2,7 @@
 
 use tokio::sync::mpsc;
 
-use super::super::counter::{Counter, Seen};
+use super::super::counter::{Counter, Seen, silent};
 use super::super::failure::{Exit, Failure};
 use super::super::out::Out;
 use super::super::{block_on, located};
@@ -33,16 +33,7 @@ pub(super) fn run(places: &Places, ids: &[String], out: &mut Out) -> Result<Exit
     }
     let control = ControlSocket::of_environment(&places.state_dir, &socket.path);
     block_on(async {
-        let silent = |error: &dyn std::fmt::Display| {
-            let message = format!("can't {WHAT}: {error}");
-            Failure::new(
-                Exit::NotChief,
-                "chief_silent",
-                message,
-                "Bring it back to the foreground, or end it",
-            )
-        };
-        match control.connect().await.map_err(|error| silent(&error))? {
+        match control.connect().await.map_err(|error| silent(WHAT, &error))? {
             Some(connection) => mark(connection, &seqs).await,
             None => Err(Failure::new(
                 Exit::NotChief,

@@ -176,7 +176,8 @@ fn outcome(
     let key = |intent: Intent| keymap.key_of(intent);
     let Some(sent) = state.sent.and_then(|id| model.sent(id)) else {
         let inside = pen.pane(area, &text::line("Draft"), false);
-        let begin = text::line(format_args!("{}  {}", key(Intent::Reply), state.composer.text()));
+        let intent = if state.is_message() { Intent::Message } else { Intent::Reply };
+        let begin = text::line(format_args!("{}  {}", key(intent), state.composer.text()));
         pen.put(inside.x + 1, inside.y, inside.right(), &begin, Role::Muted);
         return;
     };

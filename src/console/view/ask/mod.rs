@@ -337,7 +337,11 @@ impl State {
     /// The service refused.
     pub fn refused(&mut self, why: String) {
         self.underway = false;
-        self.problem = Some(format!("Not sent, the draft is kept: {}.", why.trim_end_matches('.')));
+        let why = why.trim_end_matches('.');
+        self.problem = Some(match why.starts_with(crate::control::client::UNKNOWN) {
+            true => format!("The draft is kept; {why}."),
+            false => format!("Not sent, the draft is kept: {why}."),
+        });
     }
 
     /// Closes the composer; says whether the ask stays open.
