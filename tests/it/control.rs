@@ -326,7 +326,7 @@ fn another_user_is_not_served() {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
     }
     let Some((code, told)) = as_nobody() else { return };
-    assert_eq!(code, Some(3), "{told}");
+    assert_eq!(code, Some(4), "{told}");
     assert!(told.contains("ermission denied"), "{told}");
     // Even where directory and socket let it in.
     std::fs::set_permissions(socket.parent().unwrap(), std::fs::Permissions::from_mode(0o755)).unwrap();

@@ -593,7 +593,6 @@ fn a_reply_whose_console_is_killed_while_it_is_sent_arrives_once() {
                 let console = Console::new();
                 let mut killed = console.start(Some(point));
                 killed.wait_for("an ask", |it| it.shows("NEEDS YOU") && it.shows("chief since"));
-                press(&mut killed, "n", "the ask", |it| it.shows("asks,"));
                 press(&mut killed, "r", "the composer", |it| it.shows("8192 bytes"));
                 press(&mut killed, "Whatever happens.", "the text", |it| it.shows("happens."));
                 let drafts = console.state().join("drafts");
