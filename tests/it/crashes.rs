@@ -592,7 +592,7 @@ fn a_reply_whose_console_is_killed_while_it_is_sent_arrives_once() {
             scope.spawn(move || {
                 let console = Console::new();
                 let mut killed = console.start(Some(point));
-                killed.wait_for("an ask", |it| it.shows("NEEDS YOU") && it.shows("chief since"));
+                killed.wait_for("an ask", |it| it.shows("asks,") && it.shows("chief since"));
                 press(&mut killed, "r", "the composer", |it| it.shows("8192 bytes"));
                 press(&mut killed, "Whatever happens.", "the text", |it| it.shows("happens."));
                 let drafts = console.state().join("drafts");
