@@ -219,6 +219,34 @@ async fn a_name_that_comes_again_with_something_else_is_journalled_too() {
     service.end().await;
 }
 
+/// A message is the same one by its id, however its file is called.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_message_under_several_names_is_received_once() {
+    let world = World::new().await;
+    world.make_chief("state");
+    let mut service = world.service("state");
+    let lease = service.chief().await;
+    service.mail("the ask", |mail| mail.total == 1).await;
+    let message = world.up(&service, Kind::LeadMessage, lease, "once");
+    let inbox = world.our_inbox(&service);
+    for _ in 0..2 {
+        std::fs::write(inbox.message(Uuid::random()), message.to_bytes().unwrap()).unwrap();
+    }
+    until("they are removed", || files(&inbox).is_empty());
+    world.put(&service, &message);
+    until("it is removed as well", || files(&inbox).is_empty());
+    service.end().await;
+    // Nor is it after a restart.
+    let mut service = world.service("state");
+    service.chief().await;
+    std::fs::write(inbox.message(Uuid::random()), message.to_bytes().unwrap()).unwrap();
+    until("it is removed again", || files(&inbox).is_empty());
+    service.end().await;
+    let journal = world.journal();
+    let texts: Vec<_> = journal.index().received().map(|it| journal.text(it).unwrap()).collect();
+    assert_eq!(texts.iter().filter(|text| **text == "once").count(), 1, "{texts:?}");
+}
+
 /// Killed between journalling and removing: there once, and gone from the inbox.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_crash_between_journal_and_removal_doubles_nothing() {
