@@ -219,6 +219,34 @@ async fn a_name_that_comes_again_with_something_else_is_journalled_too() {
     service.end().await;
 }
 
+/// What could not be published when the queue was carried over still has to make sense once it can be.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reply_that_is_carried_over_late_goes_only_while_its_ask_is_pending() {
+    let world = World::new().await;
+    world.make_chief("state");
+    let mut service = world.service("state");
+    let lease = service.chief().await;
+    let Ok(Done::Sent(reply)) = service.send(world.reply(lease)).await else { panic!() };
+    service.task.abort();
+    drop(service);
+    // The lead took nothing, and its inbox can't be used.
+    let inbox = world.runtime().inbox(&world.lead.session);
+    inbox::remove(&inbox, reply).unwrap();
+    let aside = inbox.path().with_extension("aside");
+    std::fs::rename(inbox.path(), &aside).unwrap();
+    std::os::unix::fs::symlink("/nowhere", inbox.path()).unwrap();
+    let mut service = world.service("state");
+    service.chief().await;
+    let again = || world.journal().index().sent_entry(reply).and_then(|entry| entry.again);
+    until("it is to be sent again", || again().is_some());
+    world.write(&LeadRecord { pending_ask: None, ..world.lead.record.clone() });
+    std::fs::remove_file(inbox.path()).unwrap();
+    std::fs::rename(&aside, inbox.path()).unwrap();
+    service.fate(again().unwrap(), Fate::Unknown).await;
+    assert!(world.inbox().is_empty(), "{:?}", world.inbox());
+    service.end().await;
+}
+
 /// A message is the same one by its id, however its file is called.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_message_under_several_names_is_received_once() {
