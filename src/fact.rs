@@ -155,6 +155,8 @@ pub enum Desk {
     Of {
         /// Its id.
         pid: u32,
+        /// Whether it speaks; while it does not, nothing of the service is known to be so still.
+        answers: bool,
     },
 }
 

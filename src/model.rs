@@ -360,6 +360,14 @@ impl Model {
         self.desk.as_ref()
     }
 
+    /// The process that has the service and does not answer, if it does not.
+    pub fn silent_desk(&self) -> Option<u32> {
+        match self.desk {
+            Some(Desk::Of { pid, answers: false }) => Some(pid),
+            _ => None,
+        }
+    }
+
     /// How changes are noticed.
     pub fn watching(&self) -> &Watching {
         &self.watching

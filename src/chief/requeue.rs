@@ -52,7 +52,7 @@ impl Office {
             queued.into_iter().map(|message| (message.id, message)).collect();
         if let Some(journal) = self.journal().as_ref() {
             for entry in journal.index().sent() {
-                if !entry.is_open() || self.owes(entry.id) {
+                if !entry.is_open() || self.owed(entry.id).is_some() {
                     found.remove(&entry.id);
                     continue;
                 }
@@ -312,6 +312,6 @@ mod tests {
         office.pay(journal, None, at).unwrap();
         let known = Journal::open(&dir.path().join("journal")).unwrap();
         assert_eq!(known.index().sent_entry(message.id).unwrap().fate, Some(Fate::Unsent));
-        assert!(!office.owes(message.id));
+        assert!(office.owed(message.id).is_none());
     }
 }

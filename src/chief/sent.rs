@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use super::journal::{Journal, SentEntry};
 use super::requeue::sent_of;
 use super::staff::{Office, Refusal, path_of, target};
-use crate::contract::{Kind, Message, Uuid};
+use crate::contract::{Kind, Message, SessionId, Untrusted, Uuid};
 use crate::fact::{Fate, Sent, SentCounts};
 use crate::herdr::Snapshot;
 use crate::pi::delivered::delivered;
@@ -15,6 +15,8 @@ use crate::pi::delivered::delivered;
 const OF_ONE_LEAD: usize = 10;
 /// Messages to all of them.
 const OF_ALL: usize = 400;
+/// Leases that one message is followed over.
+const CARRIED_OVER: usize = 10_000;
 /// Messages of earlier runs whose fate is still followed.
 const FOLLOWED: usize = 200;
 
@@ -83,6 +85,42 @@ impl Office {
         }
     }
 
+    /// What became of the message that was sent as `id`, by whatever process of ours and under whatever
+    /// lease: of that in its place, if it was carried over. None if none was sent so. One that could
+    /// not be put into the inbox is sent now, as by [`Office::send_again`]. Blocking.
+    ///
+    /// # Errors
+    /// [`Refusal::OtherUnderId`] if it was to another lead, another ask, or another text.
+    pub(super) fn sent_already(
+        &self,
+        snapshot: &Snapshot,
+        id: Uuid,
+        lead: &SessionId,
+        ask: Option<Uuid>,
+        text: &Untrusted,
+    ) -> Result<Option<Vec<Sent>>, Refusal> {
+        let last = {
+            let journal = self.journal();
+            let journal = journal.as_ref().ok_or(Refusal::NoJournal)?;
+            let index = journal.index();
+            let Some(first) = index.sent_entry(id) else { return Ok(None) };
+            let message = journal.message(first)?;
+            if (&message.lead, message.ask, &message.text) != (lead, ask, text) {
+                return Err(Refusal::OtherUnderId(id));
+            }
+            let next = |entry: &&SentEntry| index.sent_entry(entry.again?);
+            // However a journal was damaged, this ends.
+            let last = std::iter::successors(Some(first), next).take(CARRIED_OVER).last().unwrap_or(first);
+            let known = self.outbox().get(last.id).map(|sent| sent.fate);
+            let fate = self.owed(last.id).or(known).unwrap_or_else(|| last.told_fate());
+            sent_of(&journal.message(last)?, fate)
+        };
+        match last.fate {
+            Fate::Unsent => self.send_again(snapshot, last.id).map(Some),
+            _ => Ok(Some(vec![last])),
+        }
+    }
+
     /// Sends what may have been discarded, or was not sent, again: as a new message under the lease
     /// we hold, and a reply only while its very ask is pending. Gives what became of the old one, and
     /// the new one. Blocking: for the disk thread, with a snapshot taken just before.
@@ -96,7 +134,7 @@ impl Office {
             let entry = journal.index().sent_entry(id).ok_or(Refusal::NotSent)?;
             // What is queued in the journal is carried over, whatever became known since.
             let known = self.outbox().get(id).map(|sent| sent.fate);
-            let fates = [Some(entry.told_fate()), known];
+            let fates = [Some(self.owed(id).unwrap_or_else(|| entry.told_fate())), known];
             if let Some(fate) = fates.into_iter().flatten().find(|fate| !fate.is_doubtful()) {
                 return Err(Refusal::NotDoubtful(fate.as_str()));
             }

@@ -52,6 +52,12 @@ pub enum Refusal {
     /// A reply to this ask is on its way.
     #[error("a reply to this ask is in the lead's inbox already")]
     AlreadyReplied,
+    /// Another message was sent under the id that was chosen for this one.
+    #[error("another message was sent under the id {0}: its lead, its ask or its text is another")]
+    OtherUnderId(Uuid),
+    /// The lead's inbox has something under the id that was chosen.
+    #[error("the lead's inbox has something else under the id {0}")]
+    IdTaken(Uuid),
     /// Nothing of that id was sent from here.
     #[error("the journal has no such message")]
     NotSent,
@@ -129,6 +135,9 @@ pub struct Reply {
     pub text: Untrusted,
     /// What to attach to it, in this order.
     pub files: Vec<FileArgument>,
+    /// The id it is to have, so that it can be asked for again and is not sent twice; else a fresh one.
+    #[serde(default)]
+    pub id: Option<Uuid>,
 }
 
 /// A message to one instance of a lead, as it was when the text was begun.
@@ -144,6 +153,9 @@ pub struct Letter {
     pub text: Untrusted,
     /// What to attach to it, in this order.
     pub files: Vec<FileArgument>,
+    /// The id it is to have, so that it can be asked for again and is not sent twice; else a fresh one.
+    #[serde(default)]
+    pub id: Option<Uuid>,
 }
 
 /// What the actions work on: shared between the service and its disk thread.
@@ -294,12 +306,18 @@ impl Office {
         attach::render(&draft, &data_root, limits, |text| record_bytes(&self.session, lead, kind, id, text))
     }
 
-    /// Replies to an ask: `staff_reply` of `docs/contract.md`. Success means queued, not read.
-    /// Blocking: for the disk thread, with a snapshot taken just before.
-    pub fn reply(&self, snapshot: &Snapshot, reply: &Reply) -> Result<Sent, Refusal> {
+    /// Replies to an ask: `staff_reply` of `docs/contract.md`. Success means queued, not read, unless
+    /// one of that id was sent already: then what became of that. Blocking: for the disk thread, with
+    /// a snapshot taken just before.
+    pub fn reply(&self, snapshot: &Snapshot, reply: &Reply) -> Result<Vec<Sent>, Refusal> {
         // First, because reading files may take long: nothing may come between what is checked
         // below and the write.
         let text = self.render(Kind::ChiefReply, &reply.lead, &reply.text, &reply.files)?.text;
+        if let Some(id) = reply.id
+            && let Some(sent) = self.sent_already(snapshot, id, &reply.lead, Some(reply.ask), &text)?
+        {
+            return Ok(sent);
+        }
         let lead = self.roster(snapshot).map_err(Refusal::Records)?;
         let lead = target(&lead, &reply.lead)?;
         if lead.instance != reply.instance {
@@ -310,19 +328,23 @@ impl Office {
             Some(_) => return Err(Refusal::AnotherAsk),
             None => return Err(Refusal::NotPending),
         }
-        self.send(Kind::ChiefReply, lead, Some(reply.ask), reply.lease, text)
+        self.send(Kind::ChiefReply, lead, Some(reply.ask), reply.lease, text, reply.id)
     }
 
-    /// Sends a message: `staff_message` of `docs/contract.md`. Success means queued, not read.
-    /// Blocking: for the disk thread, with a snapshot taken just before.
-    pub fn message(&self, snapshot: &Snapshot, letter: &Letter) -> Result<Sent, Refusal> {
+    /// Sends a message: `staff_message` of `docs/contract.md`. As for [`Office::reply`].
+    pub fn message(&self, snapshot: &Snapshot, letter: &Letter) -> Result<Vec<Sent>, Refusal> {
         let text = self.render(Kind::ChiefMessage, &letter.lead, &letter.text, &letter.files)?.text;
+        if let Some(id) = letter.id
+            && let Some(sent) = self.sent_already(snapshot, id, &letter.lead, None, &text)?
+        {
+            return Ok(sent);
+        }
         let roster = self.roster(snapshot).map_err(Refusal::Records)?;
         let lead = target(&roster, &letter.lead)?;
         if lead.instance != letter.instance {
             return Err(Refusal::AnotherInstance);
         }
-        self.send(Kind::ChiefMessage, lead, None, letter.lease, text)
+        self.send(Kind::ChiefMessage, lead, None, letter.lease, text, letter.id)
     }
 
     /// Writes a message whose text is rendered.
@@ -333,7 +355,8 @@ impl Office {
         ask: Option<Uuid>,
         bound_to: Uuid,
         text: Untrusted,
-    ) -> Result<Sent, Refusal> {
+        id: Option<Uuid>,
+    ) -> Result<Vec<Sent>, Refusal> {
         let lead_session = &lead.session;
         let guard = self.lease();
         let lease = guard.as_ref().ok_or(Refusal::NotChief)?;
@@ -344,8 +367,15 @@ impl Office {
         if ask.is_some_and(|ask| self.outbox().is_answering(lead_session, ask)) {
             return Err(Refusal::AlreadyReplied);
         }
+        let inbox = self.runtime.inbox(lead_session).worked_on_by(lease.own_claim());
+        // Whose id it is, if not of a message of ours, nobody can say.
+        if let Some(id) = id
+            && (durable::kind(&inbox.message(id))?.is_some() || inbox::is_quarantined(&inbox, id))
+        {
+            return Err(Refusal::IdTaken(id));
+        }
         let message = Message {
-            id: Uuid::random(),
+            id: id.unwrap_or_else(Uuid::random),
             lease: lease.id(),
             kind,
             from: self.session.clone(),
@@ -371,7 +401,6 @@ impl Office {
             .map_err(|error| if error.is_full() { Refusal::DiskFull } else { Refusal::Disk(error) })?;
         crash_point!("send:journalled");
         self.expect(lead);
-        let inbox = self.runtime.inbox(lead_session).worked_on_by(lease.own_claim());
         let published = inbox::publish(self.agent_dir.path(), &inbox, &message);
         crash_point!("send:published");
         if published.is_err() {
@@ -396,7 +425,7 @@ impl Office {
             fate: Fate::Queued,
         };
         self.outbox().add(sent.clone(), message.lease);
-        Ok(sent)
+        Ok(vec![sent])
     }
 
     /// Has the journal know a fate as soon as it can: what was refused because the disk is full must
@@ -405,9 +434,10 @@ impl Office {
         self.owed.lock().unwrap_or_else(PoisonError::into_inner).push((id, fate));
     }
 
-    /// Whether the journal is still to know the fate of that message.
-    pub(super) fn owes(&self, id: Uuid) -> bool {
-        self.owed.lock().unwrap_or_else(PoisonError::into_inner).iter().any(|(owed, _)| *owed == id)
+    /// The fate of that message where the journal is still to know it.
+    pub(super) fn owed(&self, id: Uuid) -> Option<Fate> {
+        let owed = self.owed.lock().unwrap_or_else(PoisonError::into_inner);
+        owed.iter().rev().find(|(owed, _)| *owed == id).map(|(_, fate)| *fate)
     }
 
     /// Appends what is owed to the journal, and `also` with it.

@@ -7,8 +7,9 @@ use tokio::sync::mpsc;
 use super::failure::{Exit, Failure};
 use crate::chief::service::Request;
 use crate::contract::Uuid;
+use crate::control::client;
 use crate::control::socket::SocketError;
-use crate::fact::{Done, Fact, FactReceiver, Sent, Standing};
+use crate::fact::{Desk, Done, Fact, FactReceiver, Sent, Standing};
 
 /// How long becoming Chief, or one send, may take.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -29,6 +30,10 @@ pub(super) struct Seen {
     outcomes: Vec<(u64, Result<Done, String>)>,
     sent: Vec<Sent>,
     next_ticket: u64,
+    /// Whether something was asked for that does more than to take or leave the lease.
+    has_acted: bool,
+    /// The process that serves, while it says nothing.
+    silent: Option<u32>,
 }
 
 impl Seen {
@@ -58,9 +63,19 @@ pub(super) struct Counter<'a> {
 impl Counter<'_> {
     /// The service does not answer.
     pub(super) fn gone(&self) -> Failure {
-        let message =
-            format!("can't {}: the Chief does not answer, so it is not known what became of it", self.what);
-        Failure::new(Exit::Unavailable, "unknown", message, "Look at the lead before you try again")
+        let (who, hint) = match self.seen.silent {
+            Some(pid) => (
+                format!("process {pid}, which is the Chief service, does not answer: it may be suspended"),
+                format!("Have it go on with `kill -CONT {pid}`, or end it"),
+            ),
+            None => ("the Chief does not answer".to_owned(), "See `headman doctor`".to_owned()),
+        };
+        let what = self.what;
+        if self.seen.has_acted {
+            let message = format!("can't {what}: {who}; {}", client::UNKNOWN);
+            return Failure::new(Exit::No, "unknown", message, hint);
+        }
+        Failure::new(Exit::NotChief, "chief_silent", format!("can't {what}: {who}; nothing was asked"), hint)
     }
 
     fn take(&mut self) {
@@ -71,18 +86,22 @@ impl Counter<'_> {
                     self.seen.sent.retain(|known| known.id != sent.id);
                     self.seen.sent.push(sent);
                 }
+                Fact::Desk(Desk::Of { pid, answers }) => self.seen.silent = (!answers).then_some(pid),
                 Fact::Outcome(outcome) => self.seen.outcomes.push((outcome.ticket, outcome.result)),
                 _ => {}
             }
         }
     }
 
-    /// Waits until that holds.
-    pub(super) async fn until(&mut self, holds: impl Fn(&Seen) -> bool) {
+    /// Waits until that holds, or nobody is there who would tell.
+    pub(super) async fn until(&mut self, holds: impl Fn(&Seen) -> bool) -> Result<(), Failure> {
         loop {
             self.take();
             if holds(&self.seen) {
-                return;
+                return Ok(());
+            }
+            if self.seen.silent.is_some() {
+                return Err(self.gone());
             }
             self.facts.ready().await;
         }
@@ -90,7 +109,10 @@ impl Counter<'_> {
 
     /// The same within a bounded time.
     pub(super) async fn wait_for(&mut self, holds: impl Fn(&Seen) -> bool) -> Result<(), Failure> {
-        tokio::time::timeout(PATIENCE, self.until(holds)).await.map_err(|_| self.gone())
+        match tokio::time::timeout(PATIENCE, self.until(holds)).await {
+            Ok(held) => held,
+            Err(_) => Err(self.gone()),
+        }
     }
 
     /// Asks, and waits for the outcome.
@@ -100,7 +122,10 @@ impl Counter<'_> {
     ) -> Result<Result<Done, String>, Failure> {
         self.seen.next_ticket += 1;
         let ticket = self.seen.next_ticket;
-        self.requests.send(request(ticket)).await.map_err(|_| self.gone())?;
+        let request = request(ticket);
+        let acts = !matches!(request, Request::BecomeChief { .. } | Request::Leave { .. });
+        self.requests.send(request).await.map_err(|_| self.gone())?;
+        self.seen.has_acted |= acts;
         self.wait_for(|seen| seen.outcomes.iter().any(|(it, _)| *it == ticket)).await?;
         let at = self.seen.outcomes.iter().position(|(it, _)| *it == ticket);
         at.map(|at| self.seen.outcomes.remove(at).1).ok_or_else(|| self.gone())

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use crate::console::text;
+use crate::contract::Uuid;
 use crate::contract::json::ObjectWriter;
 use crate::herdr::{HerdrError, Located};
 
@@ -70,12 +71,14 @@ pub struct Failure {
     pub more: Vec<String>,
     /// The next step, without a full stop.
     pub hint: String,
+    /// The id of the message of which it is not known what became.
+    pub id: Option<Uuid>,
 }
 
 impl Failure {
     /// A failure of the kind `code`.
     pub fn new(exit: Exit, code: &'static str, message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { exit, code, message: message.into(), more: Vec::new(), hint: hint.into() }
+        Self { exit, code, message: message.into(), more: Vec::new(), hint: hint.into(), id: None }
     }
 
     /// Several mistakes of one kind, of which there is at least one.
@@ -144,6 +147,7 @@ impl Failure {
                 .string("code", &self.code.into())
                 .string("message", &messages.join("; ").into())
                 .string("hint", &self.hint.as_str().into())
+                .optional("id", self.id.map(|id| id.to_string().into()).as_ref())
                 .finish();
             let object = ObjectWriter::new().raw("error", &error).finish();
             let object = text::json_document(&String::from_utf8_lossy(&object));

@@ -14,13 +14,14 @@ use super::out::{Out, note};
 use super::signals::Signals;
 use super::{duration, letter};
 use crate::chief::attach::FileArgument;
+use crate::chief::journal::Journal;
 use crate::chief::service::Request;
-use crate::chief::staff::{Letter, Office, Reply};
+use crate::chief::staff::{Letter, Office, Refusal, Reply};
 use crate::chief::state_dir::StateDir;
 use crate::config::Places;
 use crate::contract::json::ObjectWriter;
 use crate::contract::role::Role;
-use crate::contract::{Kind, Message, PendingAsk, SessionId, Timestamp, Untrusted, Uuid};
+use crate::contract::{Kind, Message, SessionId, Timestamp, Untrusted, Uuid};
 use crate::control::client::{self, Connection};
 use crate::control::host::{self, Host};
 use crate::control::socket::ControlSocket;
@@ -57,6 +58,18 @@ pub(super) struct Options {
     /// nothing is taken of a Chief that is gone.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     wait: Option<Duration>,
+    /// The id it is to have: sent again under the same id, it is not sent twice
+    ///
+    /// A UUID of version 1 to 5. Where a message was sent under it already, what became of that is
+    /// told, also after a restart; one to another lead or of another text is refused. Without it a
+    /// fresh one is chosen, which is named where it is not known what became of the message.
+    #[arg(long, value_name = "UUID", value_parser = message_id)]
+    id: Option<Uuid>,
+}
+
+fn message_id(text: &str) -> Result<Uuid, String> {
+    let id = Uuid::parse(&text.to_ascii_lowercase());
+    id.ok_or_else(|| "a UUID of version 1 to 5 is needed, as uuidgen prints it".to_owned())
 }
 
 /// What is sent.
@@ -109,6 +122,7 @@ pub(super) async fn run(
         })?,
         text: letter::text(wanted.what(), &options.text)?,
         files: letter::files(&options.files)?,
+        id: options.id.unwrap_or_else(Uuid::random),
         wanted,
     };
     let (sent, interrupted) = task.run(options).await?;
@@ -126,13 +140,10 @@ fn lead_of<'a>(roster: &'a Roster, wanted: &SessionId) -> Result<&'a Lead, Strin
     if let Some(lead) = roster.lead(wanted) {
         return Ok(lead);
     }
-    let whole = wanted.as_untrusted();
     if let Some(left_out) = roster.why_not(wanted) {
         return Err(left_out.sentence());
     }
-    let begins = |lead: &&Lead| lead.session.as_untrusted().as_wtf8().starts_with(whole.as_wtf8());
-    let is_long_enough = whole.utf16_len() >= SHORTEST;
-    let found: Vec<&Lead> = roster.leads.iter().filter(begins).filter(|_| is_long_enough).collect();
+    let found: Vec<&Lead> = roster.leads.iter().filter(|lead| is_meant(&lead.session, wanted)).collect();
     match found[..] {
         [lead] => Ok(lead),
         [] => Err(format!("session {} is no lead that Herdr shows", wanted.escaped())),
@@ -143,6 +154,13 @@ fn lead_of<'a>(roster: &'a Roster, wanted: &SessionId) -> Result<&'a Lead, Strin
     }
 }
 
+/// Whether `session` is `wanted`, or begins so.
+fn is_meant(session: &SessionId, wanted: &SessionId) -> bool {
+    let whole = wanted.as_untrusted();
+    let begins = session.as_untrusted().as_wtf8().starts_with(whole.as_wtf8());
+    session == wanted || begins && whole.utf16_len() >= SHORTEST
+}
+
 /// One text on its way to one lead.
 struct Task<'a> {
     places: &'a Places,
@@ -151,14 +169,15 @@ struct Task<'a> {
     lead: SessionId,
     text: Untrusted,
     files: Vec<FileArgument>,
+    id: Uuid,
     wanted: Wanted,
 }
 
-/// The lead as it is now.
+/// The lead as it is now, with the ask to answer and its question.
 struct Target {
     lead: SessionId,
     instance: Uuid,
-    ask: Option<PendingAsk>,
+    ask: Option<(Uuid, Untrusted)>,
 }
 
 impl Task<'_> {
@@ -187,7 +206,7 @@ impl Task<'_> {
     async fn through(&self, connection: Connection, options: &Options) -> Result<(Sent, bool), Failure> {
         let pid = connection.hello().pid;
         let session = connection.hello().session.clone();
-        let target = self.target(&self.office(session)).await?;
+        let target = self.target(&self.office(session), options).await?;
         let (requests, asked) = mpsc::channel(8);
         let (attached, facts) = client::attach(connection, asked);
         let mut counter =
@@ -219,13 +238,16 @@ impl Task<'_> {
         }
         let wait = options.wait.or((!is_chief).then_some(WAIT));
         let result = self.exchange(&mut counter, target, wait).await;
-        if !is_chief {
-            counter.ask(|ticket| Request::Leave { ticket }).await?.ok();
-        }
+        let left = match is_chief {
+            true => Ok(()),
+            false => counter.ask(|ticket| Request::Leave { ticket }).await.map(drop),
+        };
         drop(requests);
         // What was asked is on its way; nothing more is said to us.
         attached.abort();
-        result
+        let sent = result?;
+        left?;
+        Ok(sent)
     }
 
     /// As Chief, for as long as it takes.
@@ -235,7 +257,7 @@ impl Task<'_> {
             .map_err(|error| self.disk_failed(&error))?;
         let identity = state.identity().map_err(|error| self.disk_failed(&error))?;
         // Before anything is voided for it: the send itself looks again.
-        let target = self.target(&self.office(identity.session())).await?;
+        let target = self.target(&self.office(identity.session()), options).await?;
         self.tell_voided(&runtime, &state);
         let host = Host::start(host::Options {
             socket: self.socket.clone(),
@@ -275,31 +297,32 @@ impl Task<'_> {
     ) -> Result<(Sent, bool), Failure> {
         // From here on an interruption gives the lease back first.
         let mut signals = Signals::new().map_err(|error| self.disk_failed(&error))?;
+        let wait = wait.map(|wait| Instant::now() + wait);
+        let mut known = None;
+        loop {
+            let (sent, interrupted) = self.once(counter, &target, wait, &mut signals).await?;
+            // On its way under another id, it is told of by that once it is asked for again.
+            let goes_on = sent.fate == Fate::Again && known.replace(sent.id) != Some(sent.id);
+            if !goes_on || interrupted {
+                return Ok((sent, interrupted));
+            }
+        }
+    }
+
+    async fn once(
+        &self,
+        counter: &mut Counter<'_>,
+        target: &Target,
+        wait: Option<Instant>,
+        signals: &mut Signals,
+    ) -> Result<(Sent, bool), Failure> {
         let Some(lease) = counter.seen.lease() else { return Err(counter.gone()) };
-        let (text, files) = (self.text.clone(), self.files.clone());
-        let Target { lead, instance, ask } = target;
-        let outcome = counter
-            .ask(|ticket| match ask {
-                None => {
-                    let letter = Letter { lead, instance, lease, text, files };
-                    Request::Message { ticket, letter }
-                }
-                Some(PendingAsk { ask, question, .. }) => {
-                    let reply = Reply { lead, instance, ask, question, lease, text, files };
-                    Request::Reply { ticket, reply }
-                }
-            })
-            .await?;
+        let outcome = counter.ask(|ticket| self.request(ticket, target, lease)).await;
         let what = self.what;
         let refused = |why: String| {
             let message = format!("can't {what}: {why}");
             if why.starts_with(client::UNKNOWN) {
-                return Failure::new(
-                    Exit::No,
-                    "unknown",
-                    message,
-                    "Look at the lead before you send it again",
-                );
+                return self.unknown(Failure::new(Exit::No, "unknown", message, "See `headman doctor`"));
             }
             Failure::new(
                 Exit::No,
@@ -308,18 +331,47 @@ impl Task<'_> {
                 "See `headman list`; once the reason is gone, try again",
             )
         };
+        let outcome = outcome.map_err(|failure| self.unknown(failure))?;
         let Done::Sent(id) = outcome.map_err(refused)? else { return Err(counter.gone()) };
-        counter.wait_for(|seen| seen.sent(id).is_some()).await?;
+        let told = counter.wait_for(|seen| seen.sent(id).is_some()).await;
+        told.map_err(|failure| self.unknown(failure))?;
         let is_settled = |seen: &Seen| seen.sent(id).is_some_and(|sent| sent.fate.is_final(sent.kind));
         let interrupted = match wait {
             None => false,
             Some(wait) => tokio::select! {
-                () = counter.until(is_settled) => false,
-                () = tokio::time::sleep(wait) => false,
+                settled = counter.until(is_settled) => settled.map(|()| false).map_err(|it| self.unknown(it))?,
+                () = tokio::time::sleep_until(wait.into()) => false,
                 _ = signals.any() => true,
             },
         };
-        counter.seen.sent(id).cloned().map(|sent| (sent, interrupted)).ok_or_else(|| counter.gone())
+        let sent = counter.seen.sent(id).cloned().map(|sent| (sent, interrupted));
+        sent.ok_or_else(|| self.unknown(counter.gone()))
+    }
+
+    fn request(&self, ticket: u64, target: &Target, lease: Uuid) -> Request {
+        let (lead, instance, id) = (target.lead.clone(), target.instance, Some(self.id));
+        let (text, files) = (self.text.clone(), self.files.clone());
+        match target.ask.clone() {
+            None => {
+                let letter = Letter { lead, instance, lease, text, files, id };
+                Request::Message { ticket, letter }
+            }
+            Some((ask, question)) => {
+                let reply = Reply { lead, instance, ask, question, lease, text, files, id };
+                Request::Reply { ticket, reply }
+            }
+        }
+    }
+
+    /// With the way to find out, where it is not known what became of it.
+    fn unknown(&self, failure: Failure) -> Failure {
+        if failure.code != "unknown" {
+            return failure;
+        }
+        let id = self.id;
+        let hint =
+            format!("{}; then run the same command again with --id {id}: it is not sent twice", failure.hint);
+        Failure { id: Some(id), hint, ..failure }
     }
 
     fn office(&self, session: SessionId) -> Office {
@@ -327,8 +379,47 @@ impl Task<'_> {
         Office::new(self.places.agent_dir.clone(), runtime, session, Instant::now())
     }
 
-    /// Looks for the lead, and says how the files will go.
-    async fn target(&self, office: &Office) -> Result<Target, Failure> {
+    /// Looks for the lead, or what was sent before, and says how the files will go.
+    async fn target(&self, office: &Office, options: &Options) -> Result<Target, Failure> {
+        let sent_before = match options.id {
+            Some(id) => self.sent_before(id)?,
+            None => None,
+        };
+        let target = match sent_before {
+            Some(target) => target,
+            None => self.target_now(office).await?,
+        };
+        let rendered = office
+            .render(self.wanted.kind(), &target.lead, &self.text, &self.files)
+            .map_err(|error| letter::not_attached(self.what, &error))?;
+        letter::tell_references(&rendered);
+        Ok(target)
+    }
+
+    /// To whom the message of that id went, if there is one: that lead may be gone by now, and the ask
+    /// answered. The service says what became of it, and whether it is the same.
+    fn sent_before(&self, id: Uuid) -> Result<Option<Target>, Failure> {
+        let state = StateDir::at(&self.places.state_dir, &self.socket.path);
+        let journal = Journal::open(&state.journal()).map_err(|error| self.disk_failed(&error))?;
+        let Some(entry) = journal.index().sent_entry(id) else { return Ok(None) };
+        let message = journal.message(entry).map_err(|error| self.disk_failed(&error))?;
+        let ask = match (&self.wanted, message.ask) {
+            (Wanted::Message, None) => Some(None),
+            (Wanted::Reply(wanted), Some(ask)) if ask.to_string().starts_with(wanted) => Some(Some(ask)),
+            _ => None,
+        };
+        let Some(ask) = ask.filter(|_| is_meant(&message.lead, &self.lead)) else {
+            let why = Refusal::OtherUnderId(id);
+            let message = format!("can't {}: {why}", self.what);
+            return Err(Failure::new(Exit::No, "refused", message, "Give it an id of its own, or none"));
+        };
+        // An instance and a question that are nobody's: nothing new is sent for this.
+        let ask = ask.map(|ask| (ask, Untrusted::from("")));
+        Ok(Some(Target { lead: message.lead, instance: Uuid::random(), ask }))
+    }
+
+    /// Looks for the lead and its ask in Herdr.
+    async fn target_now(&self, office: &Office) -> Result<Target, Failure> {
         let herdr = Client::new(PathBuf::from(&self.socket.path));
         let snapshot =
             herdr.snapshot().await.map_err(|error| Failure::herdr(self.what, &error, self.socket))?;
@@ -341,7 +432,7 @@ impl Task<'_> {
         let ask = match (&self.wanted, &found.pending_ask) {
             (Wanted::Message, _) => None,
             (Wanted::Reply(id), Some(pending)) if pending.ask.to_string().starts_with(id) => {
-                Some(pending.clone())
+                Some((pending.ask, pending.question.clone()))
             }
             (Wanted::Reply(_), Some(pending)) => {
                 return Err(not_found(format!("that lead asks something else now, {}", pending.ask)));
@@ -350,10 +441,6 @@ impl Task<'_> {
                 return Err(not_found("that ask is not pending; it was answered or withdrawn".to_owned()));
             }
         };
-        let rendered = office
-            .render(self.wanted.kind(), &found.session, &self.text, &self.files)
-            .map_err(|error| letter::not_attached(self.what, &error))?;
-        letter::tell_references(&rendered);
         Ok(Target { lead: found.session.clone(), instance: found.instance, ask })
     }
 

@@ -84,6 +84,7 @@ async fn serve(
         host: &host,
         out,
         standing: Standing::Starting,
+        serves: false,
         received: None,
         herdr_down: None,
         second_attempt,
@@ -124,6 +125,8 @@ struct Watch<'a> {
     host: &'a Host,
     out: &'a mut Out,
     standing: Standing,
+    /// Whether others could find it.
+    serves: bool,
     /// How many messages there were in all, and unread.
     received: Option<(usize, usize)>,
     second_attempt: Option<Reexec>,
@@ -135,13 +138,17 @@ impl Watch<'_> {
     async fn fact(&mut self, fact: Fact) -> Result<Option<Ended>, Failure> {
         match fact {
             Fact::Desk(Desk::Own { socket }) => {
+                self.serves = true;
                 self.tell("socket", &format!("others of yours find this Chief at {}", socket.display()))?;
             }
-            Fact::Desk(Desk::Of { pid }) => {
+            Fact::Desk(Desk::Of { pid, .. }) => {
                 return Err(occupied(
                     &format!("headman runs already, as process {pid}"),
                     "Use that one, or end it first",
                 ));
+            }
+            Fact::Desk(Desk::Alone(why)) if self.serves => {
+                self.tell("socket", &format!("no other of yours finds this Chief now: {why}"))?;
             }
             Fact::Desk(Desk::Alone(why)) => {
                 return Err(Failure::new(

@@ -43,7 +43,6 @@ pub(super) async fn run(open: Open, mut requests: mpsc::Receiver<Request>, facts
             }
             Ok(Door::Theirs(connection)) => {
                 let pid = connection.hello().pid;
-                facts.put(Fact::Desk(Desk::Of { pid }));
                 match connection.pass(&mut requests, &facts).await {
                     Ended::Shutdown(done) => {
                         // Whoever asked may have given up waiting.
@@ -86,8 +85,7 @@ async fn serve_later(
     loop {
         tokio::time::sleep(LATER).await;
         if let Ok(Door::Ours(listening)) = socket.enter().await {
-            facts.put(Fact::Desk(Desk::Own { socket: listening.path().to_owned() }));
-            server::serve(&listening.listener, hello.clone(), Arc::clone(&hub), requests.clone()).await;
+            server::serve(listening, hello.clone(), Arc::clone(&hub), requests.clone(), facts).await;
         }
     }
 }
@@ -97,6 +95,7 @@ fn hello(setup: &Setup) -> Hello {
         pid: std::process::id(),
         release: env!("CARGO_PKG_VERSION").to_owned(),
         session: setup.office.session().clone(),
+        again_ms: None,
     }
 }
 
@@ -111,12 +110,12 @@ async fn until_gone(pid: u32) {
 }
 
 async fn serve(open: Open, listening: Listening, mut requests: mpsc::Receiver<Request>, facts: FactSender) {
-    facts.put(Fact::Desk(Desk::Own { socket: listening.path().to_owned() }));
     let hub = Arc::new(Hub::default());
-    let facts = facts.relayed(hub.clone());
+    let unrelayed = facts;
+    let facts = unrelayed.relayed(hub.clone());
     let hello = hello(&open.setup);
     let (sender, others) = mpsc::channel(OTHERS);
-    let served = server::serve(&listening.listener, hello, hub, sender);
+    let served = server::serve(listening, hello, hub, sender, &unrelayed);
     let told = tell(open.registration, facts.clone());
     tokio::select! {
         () = service::run(Setup { facts, ..open.setup }, &mut requests, others) => {}

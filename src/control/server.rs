@@ -5,37 +5,59 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use tokio::io::AsyncWriteExt;
-use tokio::net::{UnixListener, UnixStream};
+use tokio::net::UnixStream;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
+use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::codec::{FramedRead, LinesCodec, LinesCodecError};
 
-use super::hub::{Connected, Hub};
+use super::hub::Hub;
+use super::socket::Listening;
 use super::wire::{self, FromService, Hello, Told};
 use crate::chief::service::Request;
-use crate::fact::Fact;
+use crate::fact::{Desk, Fact, FactSender};
 
 /// Connections served at once.
 const MAX_CONNECTIONS: usize = 32;
 /// Requests of one connection whose outcome is not known yet.
 const MAX_OPEN: usize = 16;
+/// How long a connection may be silent: then it is told that we live. It hangs on nothing else we do,
+/// least of all on the disk.
+const SILENCE: Duration = Duration::from_secs(1);
+/// How often it is looked whether the socket still stands where others look for it.
+const LOOK: Duration = Duration::from_secs(2);
 /// How long a client may take to take a line.
 const WRITE: Duration = Duration::from_secs(10);
 /// Shortest time between two requests of one connection: more than any hand, and a script that
 /// floods leaves the service its time.
 const PACE: Duration = Duration::from_millis(1);
 
-/// Serves until dropped.
+/// Serves until dropped, and tells of the socket what is to be told.
 pub(super) async fn serve(
-    listener: &UnixListener,
+    mut listening: Listening,
     hello: Hello,
     hub: Arc<Hub>,
     requests: mpsc::Sender<Request>,
+    facts: &FactSender,
 ) {
     let mut connections = JoinSet::new();
+    let tell = |desk| facts.put(Fact::Desk(desk));
+    let own = Desk::Own { socket: listening.path().to_owned() };
+    tell(own.clone());
+    let mut why_not: Option<String> = None;
+    let mut look = tokio::time::interval(LOOK);
+    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
-            accepted = listener.accept() => match accepted {
+            _ = look.tick() => {
+                let now = listening.stand().await.err().map(|error| error.to_string());
+                if now != why_not {
+                    tracing::warn!(why = now.as_deref().unwrap_or("it stands again"), "the control socket");
+                    tell(now.clone().map_or_else(|| own.clone(), Desk::Alone));
+                    why_not = now;
+                }
+            }
+            accepted = listening.listener.accept() => match accepted {
                 Ok((stream, _)) if connections.len() < MAX_CONNECTIONS => {
                     let (hello, hub, requests) = (hello.clone(), Arc::clone(&hub), requests.clone());
                     connections.spawn(async move {
@@ -75,12 +97,15 @@ async fn attend(
         return Err(format!("it is of user {theirs}"));
     }
     let (read, write) = stream.into_split();
-    let mut writer = Writer(write);
-    writer.say(&FromService::Hello(hello)).await?;
+    let mut writer = Writer { stream: write, last: Instant::now() };
+    let hello = FromService::Hello(Hello { again_ms: u32::try_from(SILENCE.as_millis()).ok(), ..hello });
+    writer.say(&hello).await?;
     let connected = hub.connect();
     let mut lines = FramedRead::new(read, LinesCodec::new_with_max_length(wire::MAX_REQUEST));
     let mut open = 0_usize;
-    let mut next = tokio::time::Instant::now();
+    let mut next = Instant::now();
+    // What the service has no room for yet. Waiting for that keeps nothing else waiting.
+    let mut held: Option<Request> = None;
     loop {
         tokio::select! {
             () = connected.facts.ready() => {
@@ -93,7 +118,15 @@ async fn attend(
                     }
                 }
             }
-            line = paced(&mut lines, next), if open < MAX_OPEN => {
+            () = tokio::time::sleep_until(writer.last + SILENCE) => writer.say(&hello).await?,
+            room = requests.reserve(), if held.is_some() => {
+                let room = room.map_err(|_| "the service ended".to_owned())?;
+                if let Some(request) = held.take() {
+                    room.send(request);
+                }
+                next = Instant::now() + PACE;
+            }
+            line = paced(&mut lines, next), if held.is_none() && open < MAX_OPEN => {
                 let request = match line {
                     None => return Ok(()),
                     Some(Ok(line)) => wire::asked(&line).map_err(|error| error.to_string()),
@@ -103,9 +136,12 @@ async fn attend(
                     Some(Err(error)) => Err(error.to_string()),
                 };
                 match request {
-                    Ok(request) => {
-                        open += usize::from(hand_on(request, &connected, &requests).await?);
-                        next = tokio::time::Instant::now() + PACE;
+                    Ok(mut request) => {
+                        if let Some(ticket) = request.ticket_mut() {
+                            *ticket = connected.ticket(*ticket);
+                            open += 1;
+                        }
+                        held = Some(request);
                     }
                     Err(why) => {
                         writer.say(&FromService::Error(why.clone())).await?;
@@ -120,32 +156,23 @@ async fn attend(
 type Lines = FramedRead<tokio::net::unix::OwnedReadHalf, LinesCodec>;
 
 /// The next line, not before `next`.
-async fn paced(lines: &mut Lines, next: tokio::time::Instant) -> Option<Result<String, LinesCodecError>> {
+async fn paced(lines: &mut Lines, next: Instant) -> Option<Result<String, LinesCodecError>> {
     tokio::time::sleep_until(next).await;
     lines.next().await
 }
 
-/// Says whether an outcome will come.
-async fn hand_on(
-    mut request: Request,
-    connected: &Connected,
-    requests: &mpsc::Sender<Request>,
-) -> Result<bool, String> {
-    let ticket = request.ticket_mut();
-    let has_outcome = ticket.is_some();
-    if let Some(ticket) = ticket {
-        *ticket = connected.ticket(*ticket);
-    }
-    requests.send(request).await.map_err(|_| "the service ended".to_owned())?;
-    Ok(has_outcome)
+struct Writer {
+    stream: tokio::net::unix::OwnedWriteHalf,
+    /// When it was said something last.
+    last: Instant,
 }
-
-struct Writer(tokio::net::unix::OwnedWriteHalf);
 
 impl Writer {
     async fn say(&mut self, said: &FromService) -> Result<(), String> {
         let line = wire::say(said).map_err(|error| error.to_string())?;
-        match tokio::time::timeout(WRITE, self.0.write_all(&line)).await {
+        let written = tokio::time::timeout(WRITE, self.stream.write_all(&line)).await;
+        self.last = Instant::now();
+        match written {
             Ok(written) => written.map_err(|error| error.to_string()),
             Err(_) => Err("it reads nothing".to_owned()),
         }

@@ -5,9 +5,9 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -48,6 +48,14 @@ pub enum SocketError {
         /// The system's words.
         why: String,
     },
+    /// It was removed from under us, and another process was there before it stood again.
+    #[error("{} was removed, and {} has it now", path.display(), pid.map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}")))]
+    Taken {
+        /// Who, where that is known.
+        pid: Option<u32>,
+        /// The socket.
+        path: PathBuf,
+    },
     /// Somebody serves there and does not answer.
     #[error("process {} serves on {} and does not answer: {why}", pid.map_or_else(|| "?".to_owned(), |pid| pid.to_string()), path.display())]
     Silent {
@@ -67,6 +75,7 @@ impl SocketError {
             SocketError::Directory { .. } => "Remove it, or set XDG_RUNTIME_DIR to a directory of your own",
             SocketError::TooLong { .. } => "Set XDG_RUNTIME_DIR",
             SocketError::Io { .. } => "See `headman doctor`",
+            SocketError::Taken { .. } => "End that process: the socket is made anew then",
             SocketError::Silent { why: ConnectError::TimedOut, .. } => {
                 "Bring it back to the foreground, or end it"
             }
@@ -97,7 +106,7 @@ pub enum Door {
 /// A socket we serve on, for as long as this lives.
 pub struct Listening {
     pub(super) listener: UnixListener,
-    path: PathBuf,
+    place: ControlSocket,
     inode: u64,
     lock: File,
 }
@@ -105,22 +114,61 @@ pub struct Listening {
 impl Listening {
     /// Where.
     pub fn path(&self) -> &Path {
-        &self.path
+        &self.place.path
+    }
+
+    fn has_socket(&self) -> bool {
+        std::fs::symlink_metadata(self.path()).is_ok_and(|found| found.ino() == self.inode)
+    }
+
+    fn has_lock(&self) -> bool {
+        (std::fs::symlink_metadata(self.place.lock_path()).ok().zip(self.lock.metadata().ok()))
+            .is_some_and(|(there, ours)| (there.dev(), there.ino()) == (ours.dev(), ours.ino()))
+    }
+
+    /// Sees to it that lock and socket stand where others look for them: both may have been removed,
+    /// with their directory, by whoever clears temporary files. Who is connected stays so.
+    ///
+    /// # Errors
+    /// [`SocketError`]: they don't stand there, and can't now. What another has there is left to it.
+    pub(super) async fn stand(&mut self) -> Result<(), SocketError> {
+        let place = &self.place;
+        if !self.has_lock() {
+            place.ensure_directory()?;
+            self.lock = place.take()?.ok_or_else(|| SocketError::Taken {
+                pid: place.holder().filter(|pid| *pid != std::process::id()),
+                path: place.path.clone(),
+            })?;
+        }
+        if self.has_socket() {
+            return Ok(());
+        }
+        let is_nobodys = match std::fs::symlink_metadata(&place.path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => true,
+            Err(error) => return Err(place.io(&error)),
+            Ok(found) if found.file_type().is_socket() => {
+                let connected = UnixStream::connect(&place.path).await;
+                connected.is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused)
+            }
+            Ok(_) => false,
+        };
+        if !is_nobodys {
+            return Err(SocketError::Taken { pid: None, path: place.path.clone() });
+        }
+        (self.listener, self.inode) = place.bind()?;
+        Ok(())
     }
 }
 
 impl Drop for Listening {
     fn drop(&mut self) {
         // Still under the lock, which goes last: nobody else of ours binds there now.
-        if std::fs::symlink_metadata(&self.path).is_ok_and(|found| found.ino() == self.inode) {
+        if self.has_socket() {
             // One that stays is nobody's, and the next to have the lock removes it.
-            let _ = std::fs::remove_file(&self.path);
+            let _ = std::fs::remove_file(self.path());
         }
-        let lock = self.path.with_extension("lock");
-        let is_ours = (std::fs::symlink_metadata(&lock).ok().zip(self.lock.metadata().ok()))
-            .is_some_and(|(there, ours)| (there.dev(), there.ino()) == (ours.dev(), ours.ino()));
-        if is_ours {
-            let _ = std::fs::remove_file(lock);
+        if self.has_lock() {
+            let _ = std::fs::remove_file(self.place.lock_path());
         }
         // A process that another thread is just starting has this file too, until it is executed.
         let _ = fs2::FileExt::unlock(&self.lock);
@@ -164,12 +212,7 @@ impl ControlSocket {
         }
         let stream = match UnixStream::connect(&self.path).await {
             Ok(stream) => stream,
-            Err(error)
-                if matches!(
-                    error.kind(),
-                    std::io::ErrorKind::NotFound | std::io::ErrorKind::ConnectionRefused
-                ) =>
-            {
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) => {
                 return Ok(None);
             }
             Err(error) => return Err(self.io(&error)),
@@ -216,7 +259,7 @@ impl ControlSocket {
         let failed = |why: String| SocketError::Directory { path: directory.to_owned(), why };
         match std::fs::DirBuilder::new().mode(durable::DIRECTORY_MODE).create(directory) {
             Ok(()) => {}
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             Err(error) => return Err(failed(format!("can't be made: {error}"))),
         }
         // Not through a link: below a directory anybody may write to, it could be another's.
@@ -273,6 +316,12 @@ impl ControlSocket {
     }
 
     fn listen(&self, lock: File) -> Result<Listening, SocketError> {
+        let (listener, inode) = self.bind()?;
+        Ok(Listening { listener, place: self.clone(), inode, lock })
+    }
+
+    /// Listens, in place of what stands there.
+    fn bind(&self) -> Result<(UnixListener, u64), SocketError> {
         match rustix::fs::unlink(&self.path) {
             Ok(()) | Err(Errno::NOENT) => {}
             Err(error) => return Err(self.io(&error.into())),
@@ -281,7 +330,7 @@ impl ControlSocket {
         let private = std::fs::Permissions::from_mode(durable::FILE_MODE);
         std::fs::set_permissions(&self.path, private).map_err(|error| self.io(&error))?;
         let inode = std::fs::symlink_metadata(&self.path).map_err(|error| self.io(&error))?.ino();
-        Ok(Listening { listener, path: self.path.clone(), inode, lock })
+        Ok((listener, inode))
     }
 
     fn io(&self, error: &std::io::Error) -> SocketError {

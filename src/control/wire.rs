@@ -28,7 +28,7 @@ pub struct FromClient {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FromService {
-    /// The first line.
+    /// The first line, and said again while there is nothing else to say: it lives.
     Hello(Hello),
     /// One thing that became known.
     Fact(Told),
@@ -45,6 +45,10 @@ pub struct Hello {
     pub release: String,
     /// The Chief's session, the same for all of one state directory and Herdr socket.
     pub session: SessionId,
+    /// Milliseconds after which this line is said again where nothing else was; none if it never is,
+    /// and silence says nothing then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub again_ms: Option<u32>,
 }
 
 /// The facts of the service, which are all that goes over the socket: what the others tell, every

@@ -153,6 +153,7 @@ impl World {
             lease,
             text: "Ship it.".into(),
             files: Vec::new(),
+            id: None,
         }
     }
 

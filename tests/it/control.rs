@@ -14,17 +14,20 @@ use headman::disk::records::{self, Holding};
 
 use crate::cli_support::{Herd, until};
 
-const ASK: &str = "99999999-8888-4777-a666-555555555555";
+pub(crate) const ASK: &str = "99999999-8888-4777-a666-555555555555";
 
-struct Serve<'a> {
+pub(crate) struct Serve<'a> {
     herd: &'a Herd,
-    child: Child,
+    pub(crate) child: Child,
     lines: BufReader<std::process::ChildStdout>,
 }
 
 impl<'a> Serve<'a> {
-    fn start(herd: &'a Herd) -> Self {
-        let mut child = herd.place.start(&["serve"]);
+    pub(crate) fn start(herd: &'a Herd) -> Self {
+        Self::run(herd, herd.place.start(&["serve"]))
+    }
+
+    pub(crate) fn run(herd: &'a Herd, mut child: Child) -> Self {
         let lines = BufReader::new(child.stdout.take().unwrap());
         let mut serve = Self { herd, child, lines };
         serve.told("Chief under lease");
@@ -32,7 +35,7 @@ impl<'a> Serve<'a> {
     }
 
     /// Reads until a line holds `part`.
-    fn told(&mut self, part: &str) -> String {
+    pub(crate) fn told(&mut self, part: &str) -> String {
         let mut line = String::new();
         while self.lines.read_line(&mut line).unwrap() > 0 {
             if line.contains(part) {
@@ -43,11 +46,11 @@ impl<'a> Serve<'a> {
         panic!("it ended without saying {part:?}");
     }
 
-    fn signal(&self, signal: rustix::process::Signal) {
+    pub(crate) fn signal(&self, signal: rustix::process::Signal) {
         rustix::process::kill_process(pid_of(&self.child), signal).unwrap();
     }
 
-    fn end(mut self) -> (i32, String) {
+    pub(crate) fn end(mut self) -> (i32, String) {
         self.signal(rustix::process::Signal::TERM);
         let code = self.child.wait().unwrap().code().unwrap();
         let mut told = String::new();
@@ -55,11 +58,11 @@ impl<'a> Serve<'a> {
         (code, told)
     }
 
-    fn socket(&self) -> PathBuf {
+    pub(crate) fn socket(&self) -> PathBuf {
         socket_of(self.herd)
     }
 
-    fn connect(&self) -> (UnixStream, BufReader<UnixStream>) {
+    pub(crate) fn connect(&self) -> (UnixStream, BufReader<UnixStream>) {
         let stream = UnixStream::connect(self.socket()).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
         let mut reader = BufReader::new(stream.try_clone().unwrap());
@@ -82,21 +85,21 @@ fn pid_of(child: &Child) -> rustix::process::Pid {
     rustix::process::Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap()
 }
 
-fn socket_of(herd: &Herd) -> PathBuf {
+pub(crate) fn socket_of(herd: &Herd) -> PathBuf {
     let runtime = herd.place.path("");
     ControlSocket::find(&herd.place.state_dir(), herd.server.socket().as_os_str(), Some(&runtime), &runtime)
         .path()
         .to_owned()
 }
 
-fn herd() -> Herd {
+pub(crate) fn herd() -> Herd {
     let mut herd = Herd::new();
     herd.agent("s-1", "api", Some("auth"));
     herd.record("s-1", Some((Uuid::parse(ASK).unwrap(), "Rotate them?")));
     herd
 }
 
-fn inbox_of(herd: &Herd, session: &str) -> Vec<Message> {
+pub(crate) fn inbox_of(herd: &Herd, session: &str) -> Vec<Message> {
     let inbox = herd.runtime().inbox(&SessionId::new(session).unwrap());
     let entries = inbox::list(&inbox).unwrap();
     entries
@@ -109,7 +112,7 @@ fn inbox_of(herd: &Herd, session: &str) -> Vec<Message> {
 }
 
 /// The lead takes what stands in its inbox.
-fn take_all(herd: &Herd, session: &str) {
+pub(crate) fn take_all(herd: &Herd, session: &str) {
     let inbox = herd.runtime().inbox(&SessionId::new(session).unwrap());
     for message in inbox_of(herd, session) {
         inbox::remove(&inbox, message.id).unwrap();

@@ -14,6 +14,7 @@ mod cli_doctor;
 mod cli_herd;
 mod cli_support;
 mod control;
+mod control_life;
 // Only debug builds can be told where to end.
 #[cfg(debug_assertions)]
 mod crashes;
@@ -47,6 +48,7 @@ mod pty;
 mod reception;
 mod restarts;
 mod screens;
+mod send_id;
 mod sent_drafts;
 mod soak;
 mod sources;

@@ -382,6 +382,7 @@ impl ChiefProgram {
                     lease,
                     text: rest.into(),
                     files: Vec::new(),
+                    id: None,
                 };
                 self.outcome(|ticket| Request::Message { ticket, letter }).await
             }
@@ -396,6 +397,7 @@ impl ChiefProgram {
                     lease,
                     text: rest.into(),
                     files: Vec::new(),
+                    id: None,
                 };
                 self.outcome(|ticket| Request::Reply { ticket, reply }).await
             }
@@ -411,6 +413,7 @@ impl ChiefProgram {
                     lease,
                     text: text.into(),
                     files: Vec::new(),
+                    id: None,
                 };
                 self.outcome(|ticket| Request::Reply { ticket, reply }).await
             }

@@ -51,6 +51,7 @@ impl World {
             lease,
             text: text.into(),
             files: Vec::new(),
+            id: None,
         }
     }
 

@@ -52,8 +52,8 @@ impl Service {
                     Err(error) => Err(Refusal::Herdr(error)),
                     Ok(snapshot) => {
                         let done = disk.run(move || match &outgoing {
-                            Outgoing::Reply(reply) => office.reply(&snapshot, reply).map(|it| vec![it]),
-                            Outgoing::Message(letter) => office.message(&snapshot, letter).map(|it| vec![it]),
+                            Outgoing::Reply(reply) => office.reply(&snapshot, reply),
+                            Outgoing::Message(letter) => office.message(&snapshot, letter),
                             Outgoing::Again { id, .. } => office.send_again(&snapshot, *id),
                         });
                         done.await.unwrap_or_else(|gone| Err(gone.into()))

@@ -81,6 +81,15 @@ pub fn draw(app: &App, now: Now, frame: &mut Frame<'_>) -> Option<Duration> {
     app.next_frame(ages.next(), now)
 }
 
+/// What it means that the process which serves says nothing.
+pub(super) fn silent(pid: u32) -> String {
+    format!(
+        "Process {pid}, which is the Chief service for this console, does not answer: it may be suspended. Nothing \
+         is sent, and what it told may be old. To have it go on: kill -CONT {pid}. Once it has ended, this console \
+         takes its place."
+    )
+}
+
 fn row(area: Rect, at: u16) -> Rect {
     Rect { y: area.y + at, height: 1, ..area }
 }
@@ -96,10 +105,13 @@ fn header(app: &App, now: Now, line: Rect, pen: &mut Pen<'_>, ages: &mut Ages) {
     pen.put(end, line.y, line.right(), &help, Role::Key);
 
     let of = match app.model.desk() {
-        Some(Desk::Of { pid }) => format!(" (process {pid})"),
+        Some(Desk::Of { pid, .. }) => format!(" (process {pid})"),
         _ => String::new(),
     };
     let (standing, standing_role) = match app.model.standing() {
+        _ if let Some(pid) = app.model.silent_desk() => {
+            (text::line(format_args!("{} no answer of process {pid}", glyphs.off)), Role::Alarm)
+        }
         Standing::Starting => (text::line("starting"), Role::Muted),
         Standing::Observer { .. } => (text::line(format_args!("{} observer", glyphs.off)), Role::Notice),
         Standing::Barred { .. } => (text::line(format_args!("{} only watching", glyphs.off)), Role::Warning),
@@ -177,7 +189,12 @@ fn banners(app: &App, now: Now, ages: &mut Ages) -> Vec<(Visible, Role)> {
     let key = |intent: Intent| app.settings.keymap.key_of(intent);
     let chief_key = key(Intent::ToggleChief);
     let mut out: Vec<(String, Role)> = Vec::new();
+    if let Some(pid) = model.silent_desk() {
+        out.push((silent(pid), Role::Alarm));
+    }
     match model.standing() {
+        // Who is what may have changed since.
+        _ if model.silent_desk().is_some() => {}
         Standing::Lost { reason, chief } => out.push((
             format!(
                 "The Chief lease was lost: {reason}. Nothing is sent, drafts are kept; {}.{}",

@@ -127,6 +127,7 @@ fn every_request_arrives_as_it_was() {
         lease: Uuid::random(),
         text: hostile(),
         files: vec![FileArgument::new(name, "/srv")],
+        id: Some(Uuid::random()),
     };
     let reply = staff::Reply {
         lead: session(),
@@ -136,6 +137,7 @@ fn every_request_arrives_as_it_was() {
         lease: Uuid::random(),
         text: hostile(),
         files: Vec::new(),
+        id: None,
     };
     let all = [
         Request::BecomeChief { ticket: 1 },
@@ -165,6 +167,26 @@ fn every_request_arrives_as_it_was() {
     }
     let shutdown = Request::Shutdown(tokio::sync::oneshot::channel().0);
     assert!(matches!(ask(shutdown), Err(WireError::Unwritable(_))));
+}
+
+#[test]
+fn a_hello_says_how_often_it_comes_again_or_nothing_of_that() {
+    for (line, again_ms) in [
+        (r#"{"v":1,"hello":{"pid":7,"release":"0.1.0","session":"s","again_ms":1000}}"#, Some(1000)),
+        (r#"{"v":1,"hello":{"pid":7,"release":"0.1.0","session":"s"}}"#, None),
+        (r#"{"v":1,"hello":{"pid":7,"release":"9.1.0","session":"s","again_ms":null,"later":[]}}"#, None),
+    ] {
+        assert!(
+            matches!(said(line).unwrap(), FromService::Hello(hello) if hello.again_ms == again_ms),
+            "{line}"
+        );
+    }
+    // What is asked under no id of its own, as before there were such.
+    let letter = format!(
+        r#"{{"v":1,"request":{{"message":{{"ticket":1,"letter":{{"lead":"s","instance":"{0}","lease":"{0}","text":"x","files":[]}}}}}}}}"#,
+        Uuid::random()
+    );
+    assert!(matches!(asked(&letter).unwrap(), Request::Message { letter, .. } if letter.id.is_none()));
 }
 
 #[test]

@@ -278,9 +278,9 @@ impl State {
                 let files = Vec::new();
                 match self.ask.clone() {
                     Some(PendingAsk { ask, question, .. }) => {
-                        Sending::Reply(Reply { lead, instance, ask, question, lease, text, files })
+                        Sending::Reply(Reply { lead, instance, ask, question, lease, text, files, id: None })
                     }
-                    None => Sending::Message(Letter { lead, instance, lease, text, files }),
+                    None => Sending::Message(Letter { lead, instance, lease, text, files, id: None }),
                 }
             }
             Err(why) => {

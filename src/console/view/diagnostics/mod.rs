@@ -3,6 +3,7 @@
 use ratatui::layout::Rect;
 
 use super::detail::{Line, draw_lines};
+use super::frame::silent;
 use super::list::Scroll;
 use crate::console::app::App;
 use crate::console::intent::Intent;
@@ -91,7 +92,8 @@ fn standing(app: &App, now: Now) -> Findings {
         Desk::Alone(why) => {
             (Gravity::Warning, format!("No verb and no other console can use this one: {why}."))
         }
-        Desk::Of { pid } => (
+        Desk::Of { pid, answers: false } => (Gravity::Warning, silent(*pid)),
+        Desk::Of { pid, answers: true } => (
             Gravity::Note,
             format!(
                 "The Chief is process {pid} of yours; this console uses it, and takes its place when it ends."
