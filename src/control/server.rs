@@ -25,7 +25,7 @@ const MAX_OPEN: usize = 16;
 /// least of all on the disk.
 const SILENCE: Duration = Duration::from_secs(1);
 /// How often it is looked whether the socket still stands where others look for it.
-const LOOK: Duration = Duration::from_secs(2);
+const LOOK: Duration = Duration::from_secs(1);
 /// How long a client may take to take a line.
 const WRITE: Duration = Duration::from_secs(10);
 /// Shortest time between two requests of one connection: more than any hand, and a script that
