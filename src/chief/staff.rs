@@ -50,7 +50,9 @@ pub enum Refusal {
     #[error("the lead asks something else now: open its ask to see it")]
     AnotherAsk,
     /// A reply to this ask is on its way.
-    #[error("a reply to this ask is in the lead's inbox already")]
+    #[error(
+        "a reply to this ask is in the lead's inbox already: wait until the lead takes it, or write a message"
+    )]
     AlreadyReplied,
     /// Nothing of that id was sent from here.
     #[error("the journal has no such message")]

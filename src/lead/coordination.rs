@@ -84,7 +84,7 @@ pub enum JoinError {
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
     /// One ask at a time.
-    #[error("an ask is pending already: wait for its reply")]
+    #[error("an ask is pending already")]
     Pending,
     /// Nobody holds the lead open any more.
     #[error("the lead was closed just now")]
@@ -164,8 +164,8 @@ pub struct Drain {
 pub struct Coordination {
     pub(super) agent_dir: AgentDir,
     pub(super) runtime: Runtime,
-    client: Client,
-    headers: HeaderCache,
+    pub(super) client: Client,
+    pub(super) headers: HeaderCache,
     pub(super) session: SessionId,
     /// As it was last written.
     record: LeadRecord,

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::coordination::Coordination;
 use crate::contract::{Descriptor, SessionId, Untrusted};
 use crate::disk::inbox::InboxError;
 use crate::disk::records::{self, Holding};
@@ -77,6 +78,17 @@ pub(super) async fn verify_listed(
         }
     }
     Ok(())
+}
+
+impl Coordination {
+    /// Whether Herdr lists this lead: a Chief refuses what others send.
+    ///
+    /// # Errors
+    /// Herdr does not answer.
+    pub async fn is_listed(&mut self) -> Result<bool, HerdrError> {
+        let (agents, _) = self.client.agent_list().await?;
+        Ok(agents.iter().any(|agent| is_session(agent, &self.session, &mut self.headers)))
+    }
 }
 
 fn is_session(agent: &Agent, session: &SessionId, headers: &mut HeaderCache) -> bool {
