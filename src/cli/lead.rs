@@ -27,7 +27,7 @@ use crate::lead::peers::PresenceError;
 use crate::lead::{Coordination, JoinError, NotUp, OpenError, SessionError, SessionFile, Unable};
 
 /// How long a lead that is just being opened is waited for.
-const OPENS_WITHIN: Duration = Duration::from_secs(1);
+const OPENS_WITHIN: Duration = Duration::from_secs(3);
 /// Between two looks whether it is.
 const OPENS_POLL: Duration = Duration::from_millis(20);
 

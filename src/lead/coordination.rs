@@ -375,7 +375,7 @@ impl Coordination {
     async fn publish(&mut self, ask: &PendingAsk) -> Result<Uuid, NotUp> {
         let chief = self.authority().await?;
         let message = self.ask_message(ask, &chief.session, chief.lease);
-        inbox::publish_ask(self.agent_dir.path(), &self.runtime.inbox(&chief.session), &message)?;
+        upward::publish_ask(&self.agent_dir, &self.runtime.inbox(&chief.session), &message).await?;
         Ok(message.id)
     }
 
