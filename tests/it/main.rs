@@ -13,6 +13,7 @@ mod cli_check;
 mod cli_doctor;
 mod cli_herd;
 mod cli_support;
+mod console_crashes;
 mod control;
 // Only debug builds can be told where to end.
 #[cfg(debug_assertions)]
