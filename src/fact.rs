@@ -370,9 +370,9 @@ pub struct Letter {
     pub ask: Option<Uuid>,
     /// When it was written.
     pub created_at: Option<Timestamp>,
-    /// How its text begins.
+    /// How what it says begins, without the files that go along.
     pub preview: Untrusted,
-    /// Whether that is all of it.
+    /// Whether that is its whole text.
     pub whole: bool,
     /// Why it was not accepted; safe to print.
     pub refused: Option<String>,

@@ -20,6 +20,7 @@ pub use prune::{Gone, Kept, Needed, Plan, Why};
 pub use segments::{JournalError, Month, NoMonth, Tally};
 
 use index::{Folded, Place};
+use line::Preview;
 use segments::{Change, Segment, Writer, failed};
 
 use rustix::io::Errno;
@@ -45,7 +46,7 @@ pub struct Journal {
     /// What the screens were given, until something comes.
     mail: Option<Arc<Mail>>,
     /// How the newest texts begin.
-    previews: BTreeMap<u64, Untrusted>,
+    previews: BTreeMap<u64, Preview>,
 }
 
 impl Journal {
@@ -212,7 +213,7 @@ impl Journal {
         for entry in &newest {
             let known = self.previews.remove(&entry.seq);
             // What can't be read now says so once it is opened.
-            let preview = known.unwrap_or_else(|| self.preview(entry).unwrap_or_else(|_| "".into()));
+            let preview = known.unwrap_or_else(|| self.preview(entry).unwrap_or_else(|_| Preview::nothing()));
             previews.insert(entry.seq, preview);
         }
         let mail = Arc::new(Mail {
@@ -239,7 +240,7 @@ impl Journal {
         |error| failed("understand", path)(error.into())
     }
 
-    fn preview(&self, received: &Received) -> Result<Untrusted, DiskError> {
+    fn preview(&self, received: &Received) -> Result<Preview, DiskError> {
         line::preview(&self.line(received.place)?).map_err(self.garbled(received.place))
     }
 

@@ -2,6 +2,7 @@
 //! sent is ever lost: what the contract would have deleted unread is journalled first, with why.
 
 use std::collections::HashSet;
+use std::time::SystemTime;
 
 use super::journal::{Event, Journal};
 use super::staff::Office;
@@ -207,8 +208,22 @@ impl Office {
         Judged::Accept(message)
     }
 
+    /// Whether something stands in our inbox. Blocking.
+    ///
+    /// # Errors
+    /// The inbox can't be listed.
+    pub fn has_mail(&self) -> Result<bool, ReceptionError> {
+        let names = durable::list(self.runtime().inbox(self.session()).path());
+        Ok(names.map_err(ReceptionError::Inbox)?.iter().any(|name| InboxDir::message_id(name).is_some()))
+    }
+
+    /// When a record of a lead was last put up or taken away, if that can be told. Blocking.
+    pub fn records_changed(&self) -> Option<SystemTime> {
+        std::fs::metadata(self.runtime().leads()).and_then(|found| found.modified()).ok()
+    }
+
     /// Puts the messages of pending asks that never came into our own inbox, as the contract has
-    /// it, and remembers when each ask was first seen. Blocking.
+    /// it, and remembers when each ask was first seen; says how many had not come. Blocking.
     pub fn publish_missing_asks(&self, roster: &Roster, now: Now) -> Result<usize, ReceptionError> {
         let lease = self.lease();
         let Some(lease) = lease.as_ref() else { return Ok(0) };
@@ -229,7 +244,7 @@ impl Office {
             journal.append(&unseen, now.wall).map_err(ReceptionError::Journal)?;
         }
         let inbox = self.own_inbox(lease);
-        let mut published = 0;
+        let count = missing.len();
         for (lead, ask) in missing {
             let Some(pending) = &lead.pending_ask else { continue };
             let id = Uuid::of_ask(&lead.session, ask, lease.id());
@@ -248,13 +263,13 @@ impl Office {
                 created_at: journal.index().asked_at(&lead.session, ask).unwrap_or(now.wall),
             };
             match inbox::publish_ask(self.agent_dir().path(), &inbox, &message) {
-                Ok(_) => published += 1,
+                Ok(_) => {}
                 // Its text is shown from the record all the same.
                 Err(InboxError::Invalid(_) | InboxError::Conflict(_) | InboxError::Quarantined(_)) => {}
                 Err(error) => tracing::warn!(%error, "publishing the message of an ask"),
             }
         }
-        Ok(published)
+        Ok(count)
     }
 }
 

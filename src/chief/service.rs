@@ -190,7 +190,7 @@ pub async fn run(setup: Setup, requests: &mut mpsc::Receiver<Request>, mut other
             Some(request) = others.recv() => service.serve(request).await,
             Some(finished) = service.sending.join_next() => {
                 if let Ok((lead, ticket, result)) = finished {
-                    service.sent(&lead, ticket, result);
+                    service.sent(&lead, ticket, result).await;
                     service.tell_journal_again().await;
                 }
             }
@@ -406,7 +406,7 @@ impl Service {
         let all = async {
             while let Some(finished) = self.sending.join_next().await {
                 if let Ok((lead, ticket, result)) = finished {
-                    self.sent(&lead, ticket, result);
+                    self.sent(&lead, ticket, result).await;
                 }
             }
         };

@@ -50,7 +50,9 @@ pub enum Refusal {
     #[error("the lead asks something else now: open its ask to see it")]
     AnotherAsk,
     /// A reply to this ask is on its way.
-    #[error("a reply to this ask is in the lead's inbox already")]
+    #[error(
+        "a reply to this ask is in the lead's inbox already: wait until the lead takes it, or write a message"
+    )]
     AlreadyReplied,
     /// Another message was sent under the id that was chosen for this one.
     #[error("another message was sent under the id {0}: its lead, its ask or its text is another")]

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use clap::{Args, Subcommand};
 
 use super::failure::{Exit, Failure};
-use super::out::Out;
+use super::out::{Out, note};
 use crate::chief::state_dir::StateDir;
 use crate::config::Places;
 use crate::contract::{SessionId, Timestamp, Untrusted};
@@ -27,9 +27,14 @@ use crate::lead::peers::PresenceError;
 use crate::lead::{Coordination, JoinError, NotUp, OpenError, SessionError, SessionFile, Unable};
 
 /// How long a lead that is just being opened is waited for.
-const OPENS_WITHIN: Duration = Duration::from_secs(1);
+const OPENS_WITHIN: Duration = Duration::from_secs(3);
 /// Between two looks whether it is.
 const OPENS_POLL: Duration = Duration::from_millis(20);
+
+/// How long one that is open is waited for to be listed in Herdr, which takes it half a second.
+const LISTED_WITHIN: Duration = Duration::from_secs(1);
+/// Between two looks whether it is.
+const LISTED_POLL: Duration = Duration::from_millis(50);
 
 /// What a lead, or somebody for it, does.
 #[derive(Debug, Subcommand)]
@@ -159,6 +164,23 @@ impl Who {
     }
 }
 
+/// Waits for a lead that is just being opened to be listed in Herdr, and says so where it is not: the
+/// Chief refuses what it sends then.
+async fn tell_if_unlisted(lead: &mut Coordination) {
+    let deadline = Instant::now() + LISTED_WITHIN;
+    // Where Herdr does not answer, sending tells.
+    while let Ok(false) = lead.is_listed().await {
+        if Instant::now() >= deadline {
+            note(
+                "this lead is not listed in Herdr: the Chief refuses what it sends until it is. Run its \
+                 `headman lead open` in the foreground of a Herdr pane",
+            );
+            return;
+        }
+        tokio::time::sleep(LISTED_POLL).await;
+    }
+}
+
 fn not_joined(what: &str, error: &JoinError, path: &Path) -> Failure {
     let other_file = "Name the session file that it was opened with, by --session-file";
     match error {
@@ -240,7 +262,7 @@ fn not_up(what: &str, error: &NotUp, socket: &Located) -> Failure {
             Exit::No,
             "no_chief",
             message,
-            "Start the console with `headman`, and press `c` there",
+            "Start the console with `headman` and press `c` there, or run `headman serve` in a Herdr pane",
         ),
         NotUp::SelfChief => Failure::new(Exit::NotChief, "self_chief", message, "Do it from another session"),
         NotUp::NotListed(_) => {

@@ -11,6 +11,8 @@ use super::failure::{Exit, Failure};
 use super::out::Out;
 use crate::config::Places;
 use crate::console::age;
+use crate::console::text::{self, Visible};
+use crate::contract::rendered::Parts;
 use crate::contract::{Message, NativeId, SessionId, Timestamp, Untrusted};
 use crate::disk::durable;
 use crate::disk::peers::{Peer, Queue};
@@ -19,6 +21,9 @@ use crate::source;
 
 /// UTF-16 units of a message shown to a reader; JSON has all of it.
 const BEGINNING: usize = 100;
+
+/// Columns that a cell may widen its column to; a longer one stands out of line.
+const WIDEST: usize = 48;
 
 /// Runs the verb.
 ///
@@ -98,34 +103,28 @@ fn plain(peers: &[Peer], now: Duration) -> String {
     let names: HashMap<&SessionId, Untrusted> =
         peers.iter().filter_map(|peer| Some((peer.session.as_ref()?, shown(peer)))).collect();
     let age = |at: Timestamp| age::shown(now.saturating_sub(Duration::from_millis(at.as_millis())));
+    let heads: Vec<[Visible; 4]> = peers.iter().map(|peer| head(peer, &age)).collect();
+    // As wide as what stands in them, so that a column nobody has anything in is none.
+    let columns: [usize; 4] = std::array::from_fn(|at| {
+        heads.iter().map(|head| head[at].width()).filter(|it| *it <= WIDEST).max().unwrap_or(0)
+    });
     let mut out = String::new();
-    for peer in peers {
-        let session = match &peer.session {
-            Some(session) => session.escaped().to_string(),
-            None => "session not known".to_owned(),
-        };
-        let presence = if peer.presence.is_ok() { "present" } else { "not present" };
-        let _ = write!(out, "{}  {presence}", shown(peer).escaped());
-        match &peer.queue {
-            Ok(Queue { waiting, oldest: Some(oldest), .. }) => {
-                let _ = write!(out, "  {waiting} queued, oldest {}", age(*oldest));
-            }
-            Ok(_) => {}
-            Err(error) => {
-                let _ = write!(out, "  its inbox can't be read: {error}");
-            }
+    for (peer, head) in peers.iter().zip(&heads) {
+        for (cell, columns) in head.iter().zip(columns).filter(|(_, columns)| *columns > 0) {
+            let _ = write!(out, "{}  ", cell.pad_end(columns.max(cell.width())).as_str());
         }
-        if let Some(record) = &peer.record {
-            let _ = write!(out, "  pane {}", record.pane.escaped());
+        let session = peer.session.as_ref().map(|session| session.escaped().to_string());
+        let _ = writeln!(out, "{}", session.as_deref().unwrap_or("session not known"));
+        if let Err(error) = &peer.queue {
+            let _ = writeln!(out, "    its inbox can't be read: {error}");
         }
-        let _ = writeln!(out, "  {session}");
         if let Some(why) = peer.absence() {
             let _ = writeln!(out, "    {why}");
         }
         let Ok(queue) = &peer.queue else { continue };
         for message in &queue.messages {
             let from = names.get(&message.from).unwrap_or_else(|| message.from.as_untrusted());
-            let begin = message.text.first_units(BEGINNING);
+            let begin = Parts::of(&message.text).said.first_units(BEGINNING);
             let more = if begin == message.text { "" } else { " \u{2026}" };
             let _ = writeln!(
                 out,
@@ -145,6 +144,23 @@ fn plain(peers: &[Peer], now: Duration) -> String {
     }
     out.truncate(out.trim_end().len());
     out
+}
+
+/// What stands before a peer's session: who it is, whether it is there, what is queued for it, where.
+fn head(peer: &Peer, age: &impl Fn(Timestamp) -> String) -> [Visible; 4] {
+    let queued = match &peer.queue {
+        Ok(Queue { waiting, oldest: Some(oldest), .. }) => {
+            text::line(format_args!("{waiting} queued, oldest {}", age(*oldest)))
+        }
+        Ok(_) | Err(_) => Visible::default(),
+    };
+    let pane = peer.record.as_ref().map(|record| text::line(format_args!("pane {}", record.pane.escaped())));
+    [
+        text::line(&shown(peer)),
+        text::line(if peer.presence.is_ok() { "present" } else { "not present" }),
+        queued,
+        pane.unwrap_or_default(),
+    ]
 }
 
 fn shown(peer: &Peer) -> Untrusted {

@@ -37,6 +37,8 @@ use crate::herdr::locate::Located;
 const SHORTEST: usize = 8;
 /// How long a lead gets to take it from a Chief that ends then.
 const WAIT: Duration = Duration::from_secs(30);
+/// How long the lead's session gets to show what the lead has taken.
+const PROOF: Duration = Duration::from_secs(2);
 /// Queued messages that are named one by one.
 const NAMED: usize = 20;
 
@@ -335,11 +337,12 @@ impl Task<'_> {
         let Done::Sent(id) = outcome.map_err(refused)? else { return Err(counter.gone()) };
         let told = counter.wait_for(|seen| seen.sent(id).is_some()).await;
         told.map_err(|failure| self.unknown(failure))?;
-        let is_settled = |seen: &Seen| seen.sent(id).is_some_and(|sent| sent.fate.is_final(sent.kind));
         let interrupted = match wait {
             None => false,
             Some(wait) => tokio::select! {
-                settled = counter.until(is_settled) => settled.map(|()| false).map_err(|it| self.unknown(it))?,
+                settled = settled(counter, id) => {
+                    settled.map(|()| false).map_err(|failure| self.unknown(failure))?
+                }
                 () = tokio::time::sleep_until(wait.into()) => false,
                 _ = signals.any() => true,
             },
@@ -529,6 +532,16 @@ fn of_the_last_lease(mut queued: Vec<Message>, claimed: Option<Timestamp>) -> Ve
     let last = queued.last().map(|message| message.lease);
     queued.retain(|message| Some(message.lease) == last);
     queued
+}
+
+/// Waits until the lead has it, and a little for what shows that it does.
+async fn settled(counter: &mut Counter<'_>, id: Uuid) -> Result<(), Failure> {
+    let is = |seen: &Seen, holds: fn(&Sent) -> bool| seen.sent(id).is_some_and(holds);
+    counter.until(|seen| is(seen, |sent| sent.fate != Fate::Queued)).await?;
+    let is_final = counter.until(|seen| is(seen, |sent| sent.fate.is_final(sent.kind)));
+    // Taken without it is enough.
+    let _ = tokio::time::timeout(PROOF, is_final).await;
+    Ok(())
 }
 
 fn tell(sent: &Sent, options: &Options, out: &mut Out) -> Result<(), Failure> {

@@ -15,7 +15,7 @@ use super::theme::{Role, Theme};
 use super::view::{ask, diagnostics, help, inbox, peers, roster};
 use crate::chief::service::Request;
 use crate::contract::{SessionId, Timestamp, Untrusted, Uuid};
-use crate::fact::{Desk, Done, Fact, Fate, Now, Standing};
+use crate::fact::{Desk, Fact, Now, OtherChief, Standing};
 use crate::model::Model;
 
 /// How long a notice stays.
@@ -221,86 +221,8 @@ impl App {
         self.drafts.contains_key(key)
     }
 
-    fn drop_drafts_of_what_arrived(&mut self) {
-        for (id, key) in std::mem::take(&mut self.on_their_way) {
-            let Some(sent) = self.model.sent(id) else {
-                self.on_their_way.push((id, key));
-                continue;
-            };
-            match sent.fate {
-                // Unknown: it may be gone, so what was written is offered again; or it may turn up.
-                Fate::Queued | Fate::Unknown => self.on_their_way.push((id, key)),
-                Fate::Again => {
-                    let new = self.model.successor(sent).map_or(id, |new| new.id);
-                    self.on_their_way.push((new, key));
-                }
-                Fate::Unsent => {}
-                Fate::Taken | Fate::Delivered | Fate::Answered => {
-                    // What was written since is another text.
-                    if self.drafts.get(&key).is_none_or(|draft| sent.text == draft.text.as_str()) {
-                        self.drafts.remove(&key);
-                        self.effects.push_back(Effect::RemoveDraft(key));
-                    }
-                }
-            }
-        }
-    }
-
     fn is_composing(&self) -> bool {
         self.layers.iter().any(|layer| matches!(layer, Layer::Ask(state) if state.is_composing()))
-    }
-
-    fn outcome(&mut self, pending: Pending, result: Result<Done, String>, now: Now) {
-        match (pending, result) {
-            (Pending::Reply(key), Ok(Done::Sent(id))) => {
-                // The draft stays until the lead has it: a lease that ends first voids what is queued.
-                self.on_their_way.push((id, key.clone()));
-                for layer in &mut self.layers {
-                    if let Layer::Ask(state) = layer
-                        && state.key() == key
-                    {
-                        state.sent(id);
-                    }
-                }
-            }
-            (Pending::Reply(key), Err(why)) => {
-                let shown = self.layers.iter_mut().find_map(|layer| match layer {
-                    Layer::Ask(state) if state.key() == key => Some(state),
-                    _ => None,
-                });
-                match shown {
-                    Some(state) => state.refused(why),
-                    None => self.say(format_args!("Not sent, the draft is kept: {why}"), Role::Alarm, now),
-                }
-            }
-            (Pending::BecomeChief, Ok(_)) => {
-                self.say(format_args!("You are Chief."), Role::Good, now);
-                if !self.is_attached() {
-                    self.effects.push_back(Effect::BecameChief);
-                }
-            }
-            (Pending::BecomeChief, Err(why)) => {
-                self.say(format_args!("Not Chief: {why}"), Role::Alarm, now);
-            }
-            (Pending::Leave, Ok(_)) => {
-                self.say(format_args!("You are not Chief any more: watching."), Role::Notice, now);
-                if !self.is_attached() {
-                    self.effects.push_back(Effect::Left);
-                }
-            }
-            (Pending::Leave, Err(why)) => self.say(format_args!("Leaving failed: {why}"), Role::Alarm, now),
-            (Pending::Focus, Err(why)) => {
-                self.say(format_args!("Herdr can't show that pane: {why}"), Role::Warning, now);
-            }
-            (Pending::Focus, Ok(_)) => self.say(format_args!("Herdr shows its pane now."), Role::Good, now),
-            (Pending::Again(old), Ok(Done::Sent(new))) => self.sent_again(old, new, now),
-            (Pending::Again(_), Err(why)) => {
-                self.say(format_args!("Not sent again: {why}"), Role::Alarm, now);
-            }
-            (Pending::Mark, Err(why)) => self.say(format_args!("Not marked: {why}"), Role::Warning, now),
-            (Pending::Again(_) | Pending::Mark, Ok(_)) => {}
-            (Pending::Reply(_), Ok(_)) => {}
-        }
     }
 
     /// Says something in the footer for a while.
@@ -466,6 +388,7 @@ impl App {
             | Intent::WaitingOnly
             | Intent::UnreadOnly
             | Intent::Filter
+            | Intent::Search
             | Intent::KeepFilter => match self.layers.last_mut() {
                 Some(Layer::Ask(state)) => state.intent(intent),
                 Some(Layer::Help(state)) => state.intent(intent),
@@ -517,7 +440,7 @@ impl App {
     }
 
     /// Whether another process of ours is the Chief service.
-    fn is_attached(&self) -> bool {
+    pub(super) fn is_attached(&self) -> bool {
         matches!(self.model.desk(), Some(Desk::Of { .. }))
     }
 
@@ -598,7 +521,8 @@ impl App {
     /// Which key to try next, where that is to be said.
     pub fn hint(&self) -> Option<String> {
         let has_asks = self.model.roster().leads.iter().any(crate::herd::Lead::needs_you);
-        self.guide.as_ref()?.next(self.context(), has_asks, &self.settings.keymap)
+        let watches = matches!(self.model.standing(), Standing::Observer { chief: OtherChief::None, .. });
+        self.guide.as_ref()?.next(self.context(), watches, has_asks, &self.settings.keymap)
     }
 
     /// The window's title: how many asks wait.

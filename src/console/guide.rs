@@ -13,6 +13,7 @@ const STEPS: &[(Intent, &str)] = &[
     (Intent::WaitingOnly, "shows only the leads that wait for you, and all again"),
     (Intent::Inbox, "shows what leads sent you, read and unread"),
     (Intent::Filter, "filters the list by what you type"),
+    (Intent::Search, "searches in the whole texts of the messages"),
     (Intent::Diagnostics, "shows what was left out of the list, and why"),
     (Intent::Help, "shows every key"),
     (Intent::ToggleChief, "leaves Chief mode, or takes the lease again"),
@@ -30,8 +31,13 @@ impl Guide {
         self.tried.insert(intent);
     }
 
-    /// What to try next in `context`; nothing once all that can be tried here was.
-    pub fn next(&self, context: Context, has_asks: bool, keymap: &Keymap) -> Option<String> {
+    /// What to try next in `context`; nothing once all that can be tried here was. Without being
+    /// Chief that is to become it again, since nothing else leads on.
+    pub fn next(&self, context: Context, watches: bool, has_asks: bool, keymap: &Keymap) -> Option<String> {
+        if watches && keymap.reaches(Intent::ToggleChief, context) {
+            let key = keymap.key_of(Intent::ToggleChief);
+            return Some(format!("Demo: {key} makes you Chief again; only a Chief can answer."));
+        }
         let (intent, what) = STEPS.iter().find(|(intent, _)| {
             let needs_asks = matches!(intent, Intent::NextAsk | Intent::Reply);
             !self.tried.contains(intent) && (has_asks || !needs_asks) && keymap.reaches(*intent, context)

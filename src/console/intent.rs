@@ -53,8 +53,10 @@ pub enum Intent {
     NextMatch,
     /// The place before.
     PreviousMatch,
-    /// Filter what is listed.
+    /// Filter what is listed by what its rows say.
     Filter,
+    /// Search in the whole texts of what leads sent.
+    Search,
     /// Show what every key does.
     Help,
     /// Become the Chief, or leave.
@@ -81,7 +83,7 @@ pub enum Intent {
     Send,
     /// A new line in what is written.
     Newline,
-    /// Leave the filter field and keep the filter.
+    /// Leave the text field of filter or search, and keep what it says.
     KeepFilter,
     /// Yes to a question of the console's.
     Yes,
@@ -102,7 +104,7 @@ pub enum Context {
     Ask,
     /// Writing a reply.
     Composer,
-    /// The filter's text field.
+    /// The text field of filter or search.
     Filter,
     /// The help.
     Help,
@@ -140,7 +142,7 @@ impl Context {
             Context::Detail => "Lead",
             Context::Ask => "Ask",
             Context::Composer => "Writing",
-            Context::Filter => "Filter",
+            Context::Filter => "Filter or search",
             Context::Help => "Help",
             Context::Diagnostics => "Diagnostics",
             Context::Inbox => "Inbox",
@@ -209,7 +211,14 @@ pub const ACTIONS: &[Action] = &[
         "New line (so does Enter amid a paste)",
         Intent::Newline,
     ),
-    action("keep-filter", &["enter"], &[Filter], "keep", "Keep the filter", Intent::KeepFilter),
+    action(
+        "keep-filter",
+        &["enter"],
+        &[Filter],
+        "keep",
+        "Keep the filter, or what is searched for",
+        Intent::KeepFilter,
+    ),
     action("yes", &["y"], &[Confirm], "yes", "Yes", Intent::Yes),
     action("no", &["n"], &[Confirm], "no", "No", Intent::No),
     action("next-ask", &["n"], LEADS, "next ask", "Next ask, the oldest first", Intent::NextAsk),
@@ -236,12 +245,20 @@ pub const ACTIONS: &[Action] = &[
     action(
         "filter",
         &["/"],
-        &[Roster, Help, Inbox],
+        &[Roster, Help],
         "filter",
-        "Filter the list; in the inbox by what the messages say",
+        "Filter the list by what its rows say",
         Intent::Filter,
     ),
-    action("next-match", &["n"], &[Inbox], "", "Next place of what is searched for", Intent::NextMatch),
+    action("search", &["/"], &[Inbox], "search", "Search in the whole texts of the messages", Intent::Search),
+    action(
+        "next-match",
+        &["n"],
+        &[Inbox],
+        "next match",
+        "Next place of what is searched for",
+        Intent::NextMatch,
+    ),
     action(
         "previous-match",
         &["N"],
@@ -262,7 +279,7 @@ pub const ACTIONS: &[Action] = &[
         "lead-only",
         &["l"],
         &[Inbox],
-        "this lead only",
+        "this lead",
         "Only what the lead of this message sent, or everything",
         Intent::LeadOnly,
     ),

@@ -74,7 +74,7 @@ impl App {
     pub(super) fn next_match(&mut self, forward: bool, now: Now) {
         let searches = self.inbox_on_top().is_some_and(|state| state.next_match(forward));
         if !searches {
-            let key = self.settings.keymap.key_of(super::intent::Intent::Filter);
+            let key = self.settings.keymap.key_of(super::intent::Intent::Search);
             self.say(format_args!("Nothing is searched for: {key} begins."), Role::Notice, now);
         }
     }

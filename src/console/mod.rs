@@ -10,6 +10,7 @@ pub mod guide;
 pub mod intent;
 pub mod keymap;
 mod mail;
+mod outcome;
 pub mod paint;
 pub mod run;
 pub mod terminal;

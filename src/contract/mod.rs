@@ -10,6 +10,7 @@ pub mod mailbox;
 pub mod message;
 pub mod peer;
 pub mod record;
+pub mod rendered;
 pub mod role;
 pub mod serial;
 pub mod text;

@@ -4,6 +4,7 @@ pub mod cast;
 mod command;
 pub mod crew;
 pub mod environment;
+mod foreground;
 pub mod home;
 pub mod lead;
 pub mod pane;

@@ -16,6 +16,7 @@ use super::cast;
 use super::command::{Signals, code_of, wait};
 use super::crew::{self, Member};
 use super::environment;
+use super::foreground::{follow_chief, follow_lead};
 use super::home::{Home, HomeError};
 use super::lead::{Options as LeadOptions, Seat};
 use super::random::Random;
@@ -25,9 +26,8 @@ use super::stage::{self, Stage};
 use crate::chief::staff::Office;
 use crate::chief::state_dir::{Identity, StateDir, StateError};
 use crate::contract::role::Role;
+use crate::disk::AgentDir;
 use crate::disk::durable::shown;
-use crate::disk::records::{self, Holding};
-use crate::disk::{AgentDir, Runtime};
 use crate::herd::Lead;
 use crate::herdr::Client;
 
@@ -37,8 +37,6 @@ pub const MAX_LEADS: usize = 400;
 pub const LEADS: usize = cast::WRITTEN;
 /// Up to so many leads have a process each; of more, those that are written out still do.
 const OWN_PROCESS: usize = 32;
-/// How often it is looked who is Chief on the console's pane.
-const LOOK: Duration = Duration::from_millis(150);
 /// How long a command waits for the herd to stand.
 const ASSEMBLED_WITHIN: Duration = Duration::from_secs(15);
 /// How long the console does: it shows leads as they come.
@@ -52,6 +50,7 @@ const AWAY: Duration = Duration::from_secs(8);
 const SERVED: &str = "\
 headman: the herd runs until this ends (Ctrl-C). To use it, run the lines above in another shell, or
 headman: start it as `headman demo --serve > herd.env` and there run `. ./herd.env`; then `headman list`
+headman: to be a lead of it, there: eval \"$HEADMAN_DEMO_FREE_PANE\"; headman lead open --session try-1
 ";
 
 /// What is wanted.
@@ -170,11 +169,13 @@ pub struct World {
     agent_dir: AgentDir,
     state_dir: PathBuf,
     console: Created,
+    /// A pane where nothing runs, for a lead of the operator's own.
+    free: Created,
     leads: usize,
     stage: Arc<Stage>,
     ending: watch::Sender<bool>,
     keeping: JoinSet<()>,
-    following: JoinHandle<()>,
+    following: [JoinHandle<()>; 2],
     /// The process the console's pane shows while nobody is Chief on it.
     console_pid: watch::Sender<Option<u32>>,
     // Last, so that it outlives everything in it.
@@ -205,6 +206,7 @@ impl World {
         let console = server.create_workspace("headman", &text(&work), None, true);
         server.rename_tab(&console.tab, "chief");
         let seats = seat_all(options, &server, &work, agent_dir.path())?;
+        let free = server.create_workspace("free", &text(&work), None, false);
 
         let mut surroundings = environment::bare(std::env::vars_os());
         surroundings.push(("HOME".into(), home.part("home").into()));
@@ -234,17 +236,16 @@ impl World {
         }
         let console_pid = watch::Sender::new(None);
         let runtime = agent_dir.runtime(socket.as_os_str());
-        let following = tokio::spawn(follow_chief(
-            Arc::clone(&server),
-            runtime,
-            console.pane.clone(),
-            console_pid.subscribe(),
-        ));
+        let chief =
+            follow_chief(Arc::clone(&server), runtime.clone(), console.pane.clone(), console_pid.subscribe());
+        let lead = follow_lead(Arc::clone(&server), runtime, free.pane.clone());
+        let following = [tokio::spawn(chief), tokio::spawn(lead)];
         Ok(Self {
             server,
             agent_dir,
             state_dir,
             console,
+            free,
             leads: options.leads,
             stage,
             ending,
@@ -286,14 +287,23 @@ impl World {
         all.push(("PI_CODING_AGENT_DIR", text(self.agent_dir.path())));
         all.push(("HEADMAN_STATE_DIR", text(&self.state_dir)));
         all.push(("HEADMAN_DEMO", "1".to_owned()));
+        all.push(("HEADMAN_DEMO_FREE_PANE", self.to_free_pane()));
         all
+    }
+
+    /// What a shell has to evaluate to be in the free pane.
+    fn to_free_pane(&self) -> String {
+        let Created { workspace, tab, pane } = &self.free;
+        format!("unset TMUX; export HERDR_WORKSPACE_ID={workspace} HERDR_TAB_ID={tab} HERDR_PANE_ID={pane}")
     }
 
     /// Ends the herd: the leads withdraw or are killed, the directory is removed.
     pub async fn end(mut self) {
         self.ending.send_replace(true);
         while self.keeping.join_next().await.is_some() {}
-        self.following.abort();
+        for following in self.following {
+            following.abort();
+        }
     }
 
     /// Waits until the herd stands, for some time and unless a lead was given up: every lead is
@@ -515,37 +525,6 @@ fn casts(mut seats: Vec<Seat>) -> Vec<Vec<Seat>> {
     let mut all: Vec<Vec<Seat>> = seats.into_iter().map(|seat| vec![seat]).collect();
     all.extend(others.chunks(each).map(<[Seat]>::to_vec));
     all
-}
-
-/// Has the process that is Chief on the console's pane in its foreground, as Herdr would see it;
-/// else the one the demo runs there.
-async fn follow_chief(
-    server: Arc<Server>,
-    runtime: Runtime,
-    pane: String,
-    mut console: watch::Receiver<Option<u32>>,
-) {
-    let mut attached = None;
-    loop {
-        let chief = match records::read_holding(&runtime) {
-            Ok(Holding::Held(descriptor)) if descriptor.pane == pane.as_str() => {
-                descriptor.claim.pid.as_raw().and_then(|pid| u32::try_from(pid).ok())
-            }
-            _ => None,
-        };
-        let foreground = chief.or(*console.borrow_and_update());
-        if foreground != attached {
-            match foreground {
-                Some(pid) => server.attach(&pane, pid, true),
-                None => server.detach(&pane),
-            }
-            attached = foreground;
-        }
-        tokio::select! {
-            () = tokio::time::sleep(LOOK) => {}
-            changed = console.changed() => if changed.is_err() { return },
-        }
-    }
 }
 
 /// Writes trouble from the `told`-th on to standard error; how much has been told now.

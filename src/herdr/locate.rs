@@ -158,9 +158,11 @@ pub enum NoPane {
 impl fmt::Display for NoPane {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::OutsideHerdr => f.write_str("not started in a Herdr pane"),
-            Self::InsideTmux => f.write_str("started inside tmux, which hides it from Herdr"),
-            Self::Missing(name) => write!(f, "Herdr's variable {name} is missing"),
+            Self::OutsideHerdr => f.write_str("not started in a Herdr pane; start it in one"),
+            Self::InsideTmux => {
+                f.write_str("started inside tmux, which hides it from Herdr; start it in a pane without tmux")
+            }
+            Self::Missing(name) => write!(f, "Herdr's variable {name} is missing; start it in a fresh pane"),
         }
     }
 }

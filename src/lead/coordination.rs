@@ -84,7 +84,7 @@ pub enum JoinError {
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
     /// One ask at a time.
-    #[error("an ask is pending already: wait for its reply")]
+    #[error("an ask is pending already")]
     Pending,
     /// Nobody holds the lead open any more.
     #[error("the lead was closed just now")]
@@ -164,8 +164,8 @@ pub struct Drain {
 pub struct Coordination {
     pub(super) agent_dir: AgentDir,
     pub(super) runtime: Runtime,
-    client: Client,
-    headers: HeaderCache,
+    pub(super) client: Client,
+    pub(super) headers: HeaderCache,
     pub(super) session: SessionId,
     /// As it was last written.
     record: LeadRecord,
@@ -375,7 +375,7 @@ impl Coordination {
     async fn publish(&mut self, ask: &PendingAsk) -> Result<Uuid, NotUp> {
         let chief = self.authority().await?;
         let message = self.ask_message(ask, &chief.session, chief.lease);
-        inbox::publish_ask(self.agent_dir.path(), &self.runtime.inbox(&chief.session), &message)?;
+        upward::publish_ask(&self.agent_dir, &self.runtime.inbox(&chief.session), &message).await?;
         Ok(message.id)
     }
 

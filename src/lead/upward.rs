@@ -1,13 +1,21 @@
 //! Whether a lead may write up: the section "Authority" of `docs/contract.md`.
 
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
-use crate::contract::{Descriptor, SessionId, Untrusted};
-use crate::disk::inbox::InboxError;
+use super::coordination::Coordination;
+use crate::contract::{Descriptor, Message, SessionId, Untrusted};
+use crate::disk::inbox::{self, InboxError};
+use crate::disk::layout::InboxDir;
 use crate::disk::records::{self, Holding};
-use crate::disk::{DiskError, Runtime};
+use crate::disk::{AgentDir, DiskError, LockError, Runtime};
 use crate::herdr::{Agent, AgentSession, Client, HerdrError};
 use crate::pi::session::HeaderCache;
+
+/// How long another process gets that works on the message which we publish.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// Between two tries.
+const RETRY: Duration = Duration::from_millis(20);
 
 /// Why nothing was written up. An ask then stays pending in the lead's record, where the Chief sees
 /// it all the same.
@@ -49,6 +57,24 @@ pub(super) fn standing_chief(runtime: &Runtime, us: &SessionId) -> Result<Descri
     }
 }
 
+/// Puts the message of an ask into the Chief's inbox, unless it stands there. Another process of this
+/// lead may just be doing the same, or the Chief be taking it out: that is waited for.
+pub(super) async fn publish_ask(
+    agent_dir: &AgentDir,
+    chiefs: &InboxDir,
+    message: &Message,
+) -> Result<(), InboxError> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        match inbox::publish_ask(agent_dir.path(), chiefs, message) {
+            Err(InboxError::Lock(LockError::Occupied { .. })) if Instant::now() < deadline => {
+                tokio::time::sleep(RETRY).await;
+            }
+            published => return published.map(drop),
+        }
+    }
+}
+
 /// Looks in Herdr, twice, for the one agent that is the Chief of `descriptor`, on its very pane.
 pub(super) async fn verify_listed(
     client: &Client,
@@ -79,6 +105,17 @@ pub(super) async fn verify_listed(
     Ok(())
 }
 
+impl Coordination {
+    /// Whether Herdr lists this lead: a Chief refuses what others send.
+    ///
+    /// # Errors
+    /// Herdr does not answer.
+    pub async fn is_listed(&mut self) -> Result<bool, HerdrError> {
+        let (agents, _) = self.client.agent_list().await?;
+        Ok(agents.iter().any(|agent| is_session(agent, &self.session, &mut self.headers)))
+    }
+}
+
 fn is_session(agent: &Agent, session: &SessionId, headers: &mut HeaderCache) -> bool {
     let Some(AgentSession { source, agent, kind, value }) = &agent.agent_session else { return false };
     if *source != "herdr:pi" || *agent != "pi" {
@@ -94,4 +131,41 @@ fn is_session(agent: &Agent, session: &SessionId, headers: &mut HeaderCache) -> 
 
 fn path_of(path: &Untrusted) -> PathBuf {
     PathBuf::from(path.to_str_lossy().into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract::{Claim, Kind, Timestamp, Uuid};
+    use crate::disk::ProcessLock;
+
+    #[tokio::test]
+    async fn an_ask_on_which_another_process_works_is_published_after_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let agent_dir = AgentDir::resolve(Some(dir.path().as_os_str()), dir.path());
+        let chief = SessionId::new("chief").unwrap();
+        let lead = SessionId::new("lead").unwrap();
+        let inbox = agent_dir.runtime("s".as_ref()).inbox(&chief);
+        std::fs::create_dir_all(inbox.path()).unwrap();
+        let message = Message {
+            id: Uuid::random(),
+            lease: Uuid::random(),
+            kind: Kind::LeadAsk,
+            from: lead.clone(),
+            to: chief,
+            lead,
+            ask: Some(Uuid::random()),
+            text: "Go on?".into(),
+            created_at: Timestamp::from_millis(1),
+        };
+        let lock = ProcessLock::acquire(&inbox.lock(message.id), Claim::own(), &|_| false).unwrap();
+        let publishing = publish_ask(&agent_dir, &inbox, &message);
+        tokio::pin!(publishing);
+        let waits = tokio::time::timeout(RETRY * 3, &mut publishing).await;
+        assert!(waits.is_err(), "{waits:?}");
+        assert!(!inbox.message(message.id).exists());
+        lock.release().unwrap();
+        publishing.await.unwrap();
+        assert!(inbox.message(message.id).exists());
+    }
 }

@@ -124,9 +124,10 @@ impl World {
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
         });
+        let disk = DiskThread::spawn().unwrap();
         let setup = Setup {
             office: Arc::clone(&office),
-            disk: DiskThread::spawn().unwrap(),
+            disk: disk.clone(),
             state,
             keep_days,
             herdr: self.herdr.client().with_timeout(Duration::from_secs(2)),
@@ -141,7 +142,7 @@ impl World {
             let mut asked = asked;
             service::run(setup, &mut asked, mpsc::channel(1).1).await;
         });
-        Service { office, received, requests, task, looking, seen: Vec::new(), ticket: 0 }
+        Service { office, disk, received, requests, task, looking, seen: Vec::new(), ticket: 0 }
     }
 
     pub(crate) fn reply(&self, lease: Uuid) -> Reply {
@@ -172,11 +173,12 @@ impl World {
 
 pub(crate) struct Service {
     pub(crate) office: Arc<Office>,
+    pub(crate) disk: DiskThread,
     received: FactReceiver,
     pub(crate) requests: mpsc::Sender<Request>,
     pub(crate) task: JoinHandle<()>,
     looking: JoinHandle<()>,
-    seen: Vec<Fact>,
+    pub(crate) seen: Vec<Fact>,
     ticket: u64,
 }
 

@@ -384,11 +384,23 @@ fn the_state_directory_and_the_place_in_herdr_are_told() {
     assert_eq!(herd.place.picture(), before);
 
     let off = herd.place.run(&["doctor", "--json", "--no-register"]);
-    assert_eq!(off.json()["terminal"]["why_not"], "it is switched off");
+    assert!(off.json()["terminal"]["why_not"].as_str().unwrap().starts_with("it is switched off; leave out"));
     herd.place.set("TMUX", "/tmp/tmux,1,0");
     let (_, report) = doctor(&herd.place);
     assert_eq!(report["terminal"]["can_register"], false);
-    assert!(findings(&report, "terminal", "warn").iter().any(|line| line.contains("tmux")));
+    assert!(
+        findings(&report, "terminal", "warn")
+            .iter()
+            .any(|line| line.contains("start it in a pane without tmux"))
+    );
+    // Outside of Herdr leads can't write up either: that is never as it should be.
+    let (_, report) = doctor(&Place::new());
+    let told = findings(&report, "terminal", "warn");
+    assert!(
+        told.iter().any(|line| line.ends_with("not started in a Herdr pane; start it in one")),
+        "{told:?}"
+    );
+    assert!(findings(&report, "lease", "ok")[0].contains("or run `headman serve`"));
 
     std::fs::write(herd.place.state_dir().join("VERSION"), "2\n").unwrap();
     let (ran, report) = doctor(&herd.place);

@@ -299,7 +299,7 @@ fn a_reply_with_the_lease_taken_is_delivered_and_the_lease_given_back() {
 #[test]
 fn a_reply_that_is_taken_or_not_in_time_says_so() {
     let (herd, record) = asking();
-    let child = herd.place.start(&["reply", "s-1", ASK, "--take-lease", "--wait", "1500ms", "yes"]);
+    let child = herd.place.start(&["reply", "s-1", ASK, "--take-lease", "--wait", "20s", "yes"]);
     take_reply(&herd, &record, false);
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0));

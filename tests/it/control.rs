@@ -139,7 +139,11 @@ fn verbs_go_through_the_running_chief_under_its_lease() {
     // A second reply would be one too many.
     let ran = herd.place.run(&["reply", "s-1", ASK, "Rotate"]);
     assert_eq!(ran.code, 1);
-    assert!(ran.stderr.contains("in the lead's inbox already"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("inbox already: wait until the lead takes it, or write a message"),
+        "{}",
+        ran.stderr
+    );
 
     let mut queued = inbox_of(&herd, "s-1");
     queued.sort_by_key(|message| message.kind == Kind::ChiefReply);

@@ -1,9 +1,11 @@
 //! What becomes of what was sent: proofs of delivery, over restarts; sending again; how it is shown.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use headman::chief::journal::{Event, Journal};
 use headman::chief::service::Request;
+use headman::chief::staff::Letter;
 use headman::console::app::{App, Effect};
 use headman::contract::{Kind, LeadRecord, Message, Timestamp, Uuid};
 use headman::disk::inbox;
@@ -13,6 +15,7 @@ use headman::herdr::Registration;
 
 use crate::chief_service::{Service, World};
 use crate::screens::{LEADS, START, app, at, inventory, press, records, session, shown, uuid};
+use crate::support::until;
 
 impl World {
     /// A message of ours of an earlier lease.
@@ -54,6 +57,20 @@ impl Service {
     async fn send_again(&mut self, world: &World, id: Uuid) -> Result<Done, String> {
         let lead = world.lead.session.clone();
         self.ask(|ticket| Request::SendAgain { ticket, lead, id }).await
+    }
+
+    /// Waits until that is what was told of it last.
+    async fn last_fate(&mut self, id: Uuid, wanted: Fate) {
+        let of_it = |fact: &Fact| match fact {
+            Fact::Sent(sent) if sent.id == id => Some(sent.fate),
+            _ => None,
+        };
+        until("the fate", || {
+            self.has_told(|_| false);
+            let last = self.seen.iter().rev().find_map(of_it);
+            async move { last == Some(wanted) }
+        })
+        .await;
     }
 }
 
@@ -353,4 +370,58 @@ fn a_reply_that_may_have_been_discarded_is_sent_again_or_written_anew() {
     app.facts(vec![Fact::Leads(Arc::new(gone))], at(19));
     let screen = shown(&app, 80, 24, at(19));
     assert!(screen.contains("the ask it answers is gone") && !screen.contains("R send"), "{screen}");
+}
+
+/// The disk thread is kept busy, so that the look at what was sent is waiting behind the send, and the
+/// lead takes it between the two.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_taken_at_once_is_told_as_taken() {
+    let world = World::new().await;
+    world.make_chief("state");
+    let mut service = world.service("state");
+    let lease = service.chief().await;
+    for nth in 1..=8 {
+        let letter = Letter {
+            lead: world.lead.session.clone(),
+            instance: world.lead.record.instance,
+            lease,
+            text: format!("text {nth}").as_str().into(),
+            files: Vec::new(),
+            id: None,
+        };
+        let ticket = 1_000 + nth;
+        service.requests.send(Request::Message { ticket, letter }).await.unwrap();
+        // Served by now, while Herdr is still asked.
+        tokio::task::yield_now().await;
+        let (go, gone) = std::sync::mpsc::channel::<()>();
+        let disk = service.disk.clone();
+        let busy = tokio::spawn(async move { disk.run(move || gone.recv()).await });
+        // Long enough for the send to be next, mostly, and for the look to come behind this. Where it
+        // is not, this round shows nothing.
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        let (disk, inbox_dir) = (service.disk.clone(), world.runtime().inbox(&world.lead.session));
+        let taking = tokio::spawn(async move {
+            disk.run(move || match &inbox::list(&inbox_dir).unwrap()[..] {
+                [entry] => inbox::remove(&inbox_dir, entry.name).is_ok(),
+                _ => false,
+            })
+            .await
+        });
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        go.send(()).unwrap();
+        busy.await.unwrap().unwrap().unwrap();
+        let taken = taking.await.unwrap().unwrap();
+        let id = service
+            .wait("an outcome", |fact| match fact {
+                Fact::Outcome(outcome) if outcome.ticket == ticket => Some(outcome.result.clone()),
+                _ => None,
+            })
+            .await;
+        let Ok(Done::Sent(id)) = id else { panic!("{id:?}") };
+        if !taken {
+            world.take_out(id);
+        }
+        service.last_fate(id, Fate::Taken).await;
+    }
+    service.end().await;
 }

@@ -15,6 +15,7 @@ use headman::disk::inbox::{self, Verdict};
 use headman::disk::lock::{self, Holder, Liveness, LockError};
 use headman::disk::records;
 use headman::disk::{AgentDir, ProcessLock};
+use headman::lead::SessionFile;
 use serde_json::Value;
 
 use crate::golden::{fixture, is_root, raw, string, vectors};
@@ -69,76 +70,82 @@ fn messages() {
     assert_eq!(reserialized, 58);
 }
 
-/// What a drain does with each vector, authorised, unauthorised and unverifiable.
+/// What a drain does with each vector, authorised, unauthorised and unverifiable: at once, as each
+/// waits for the disk.
 #[test]
 fn drains() {
-    let mut kept_for_another_release = 0;
-    for case in cases("message", 177) {
-        let session = SessionId::new(case["session"].as_str().unwrap()).unwrap();
-        let of_another_release =
-            Message::parse(&raw(&case)).is_err_and(|error| error.is_of_another_release());
-        kept_for_another_release += u32::from(of_another_release);
-        for (key, verdict) in [
-            ("drain_when_authorized", Verdict::Deliver),
-            ("drain_when_unauthorized", Verdict::Reject),
-            ("drain_when_unverifiable", Verdict::Keep),
-        ] {
-            let dir = tempfile::tempdir().unwrap();
-            let runtime =
-                AgentDir::resolve(Some(dir.path().as_os_str()), Path::new("/")).runtime(OsStr::new("s"));
-            let inbox = runtime.inbox(&session);
-            std::fs::create_dir_all(inbox.path()).unwrap();
-            std::fs::write(inbox.path().join(case["file"].as_str().unwrap()), raw(&case)).unwrap();
-            let mut sent = Vec::new();
-            let drained = inbox::drain(
-                &inbox,
-                |_| verdict,
-                |message| {
-                    sent.push(message.clone());
-                    Ok(())
-                },
-            )
-            .unwrap();
-            let left: Vec<String> = std::fs::read_dir(inbox.path())
-                .unwrap()
-                .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-                .collect();
-            let expected_left: Vec<&str> = match key {
-                "drain_when_unverifiable" => case["left_when_unverifiable"].as_array().unwrap().iter(),
-                _ => case[key]["left"].as_array().unwrap().iter(),
-            }
-            .map(|name| name.as_str().unwrap())
-            // A refused message under another name than its id: the public code leaves a marker of
-            // an id that has no file; we write none.
-            .filter(|name| !name.ends_with(".quarantine"))
-            .collect();
-            if of_another_release {
-                assert_eq!(left, [case["file"].as_str().unwrap()], "{} is never ours to remove", name(&case));
-                assert!(sent.is_empty());
-                continue;
-            }
-            assert_eq!(left, expected_left, "{} {key}", name(&case));
-            if key == "drain_when_authorized" {
-                let expected = case[key]["sent"].as_array().unwrap();
-                assert_eq!(sent.len(), expected.len(), "{}", name(&case));
-                for (message, expected) in sent.iter().zip(expected) {
-                    assert_eq!(
-                        delivered::custom_type(message.kind),
-                        expected["customType"].as_str().unwrap()
-                    );
-                    assert_eq!(Untrusted::from(delivered::content(message)), string(&expected["content"]));
-                    assert_eq!(message.id.to_string(), expected["details"]["id"]);
-                }
-                assert_eq!(
-                    drained.errors.is_empty(),
-                    case[key]["errors"].as_array().unwrap().is_empty(),
-                    "{}",
-                    name(&case)
-                );
+    let cases = cases("message", 177);
+    let verdicts = [
+        ("drain_when_authorized", Verdict::Deliver),
+        ("drain_when_unauthorized", Verdict::Reject),
+        ("drain_when_unverifiable", Verdict::Keep),
+    ];
+    std::thread::scope(|scope| {
+        for part in cases.chunks(45) {
+            for (key, verdict) in verdicts {
+                scope.spawn(move || part.iter().for_each(|case| drain(case, key, verdict)));
             }
         }
+    });
+    let of_another_release = cases.iter().filter(|case| is_of_another_release(case)).count();
+    assert!(of_another_release >= 5, "{of_another_release}");
+}
+
+fn is_of_another_release(case: &Value) -> bool {
+    Message::parse(&raw(case)).is_err_and(|error| error.is_of_another_release())
+}
+
+fn drain(case: &Value, key: &str, verdict: Verdict) {
+    let session = SessionId::new(case["session"].as_str().unwrap()).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let runtime = AgentDir::resolve(Some(dir.path().as_os_str()), Path::new("/")).runtime(OsStr::new("s"));
+    let inbox = runtime.inbox(&session);
+    std::fs::create_dir_all(inbox.path()).unwrap();
+    std::fs::write(inbox.path().join(case["file"].as_str().unwrap()), raw(case)).unwrap();
+    let mut sent = Vec::new();
+    let drained = inbox::drain(
+        &inbox,
+        |_| verdict,
+        |message| {
+            sent.push(message.clone());
+            Ok(())
+        },
+    )
+    .unwrap();
+    let left: Vec<String> = std::fs::read_dir(inbox.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    let expected_left: Vec<&str> = match key {
+        "drain_when_unverifiable" => case["left_when_unverifiable"].as_array().unwrap().iter(),
+        _ => case[key]["left"].as_array().unwrap().iter(),
     }
-    assert!(kept_for_another_release >= 5, "{kept_for_another_release}");
+    .map(|name| name.as_str().unwrap())
+    // A refused message under another name than its id: the public code leaves a marker of an id
+    // that has no file; we write none.
+    .filter(|name| !name.ends_with(".quarantine"))
+    .collect();
+    if is_of_another_release(case) {
+        assert_eq!(left, [case["file"].as_str().unwrap()], "{} is never ours to remove", name(case));
+        assert!(sent.is_empty());
+        return;
+    }
+    assert_eq!(left, expected_left, "{} {key}", name(case));
+    if key == "drain_when_authorized" {
+        let expected = case[key]["sent"].as_array().unwrap();
+        assert_eq!(sent.len(), expected.len(), "{}", name(case));
+        for (message, expected) in sent.iter().zip(expected) {
+            assert_eq!(delivered::custom_type(message.kind), expected["customType"].as_str().unwrap());
+            assert_eq!(Untrusted::from(delivered::content(message)), string(&expected["content"]));
+            assert_eq!(message.id.to_string(), expected["details"]["id"]);
+        }
+        assert_eq!(
+            drained.errors.is_empty(),
+            case[key]["errors"].as_array().unwrap().is_empty(),
+            "{}",
+            name(case)
+        );
+    }
 }
 
 #[test]
@@ -363,19 +370,30 @@ fn message_bytes() {
 fn delivered_messages() {
     let cases = vectors("delivered");
     assert_eq!(cases.as_array().unwrap().len(), 11);
+    let dir = tempfile::tempdir().unwrap();
     for case in cases.as_array().unwrap() {
         let message = Message::parse(case["record"].to_string().as_bytes()).unwrap();
         let content = delivered::content(&message);
         assert_eq!(content.len() as u64, case["content_bytes"].as_u64().unwrap());
         assert_eq!(Untrusted::from(content), string(&case["content"]));
-        let expected = &case["message"];
-        assert_eq!(delivered::custom_type(message.kind), expected["customType"].as_str().unwrap());
-        let details = delivered::details(&message);
-        assert_eq!(details.id.to_string(), expected["details"]["id"]);
-        assert_eq!(details.lease.to_string(), expected["details"]["leaseId"]);
-        assert_eq!(details.lead.to_str_lossy(), expected["details"]["leadSessionId"].as_str().unwrap());
-        let ask = details.ask.map(|ask| ask.to_string());
-        assert_eq!(ask.as_deref(), expected["details"]["askId"].as_str());
+        assert_eq!(message.to_bytes().is_ok(), case["write"] == "ok", "{}", name(case));
+        // As a lead writes it into its session.
+        let path = dir.path().join(format!("{}.jsonl", message.id));
+        let to = message.to.clone();
+        let now = Timestamp::from_millis(1);
+        SessionFile::create(&path, &to, &"/tmp".into(), now).unwrap();
+        let mut session = SessionFile::new(&path, to);
+        let held = session.lock().unwrap();
+        session.hand_over(&held, &message, now).unwrap();
+        let written = std::fs::read_to_string(&path).unwrap();
+        let mut entry: Value = serde_json::from_str(written.lines().last().unwrap()).unwrap();
+        assert_eq!(Untrusted::from(entry["content"].as_str().unwrap()), string(&case["content"]));
+        assert_eq!(entry["type"], "custom_message");
+        let expected = case["message"].as_object().unwrap();
+        let entry = entry.as_object_mut().unwrap();
+        entry.retain(|key, _| expected.contains_key(key));
+        assert_eq!(entry, expected, "{}", name(case));
+        std::fs::remove_file(&path).unwrap();
     }
 }
 

@@ -11,7 +11,7 @@ use headman::console::app::{App, Effect};
 use headman::console::theme::{GlyphChoice, Theme};
 use headman::contract::{Kind, Message, Timestamp, Uuid};
 use headman::disk::AgentDir;
-use headman::fact::{Answer, Answered, Fact, Found, Inquiry, Mail, Now, Query};
+use headman::fact::{Answer, Answered, Fact, Found, Inquiry, Mail, Needle, Now, Query};
 
 use crate::screens::{START, app, app_in, at, press, session, shown, uuid};
 
@@ -167,6 +167,30 @@ fn it_opens_at_the_newest_unread_and_shows_each_letter_whole() {
     assert!(!desk.asked.iter().any(|it| matches!(it, Inquiry::Text(seq) if *seq != 4)), "{:?}", desk.asked);
     desk.press("i", at(243));
     assert!(desk.screen(80, 24).contains("NEEDS YOU"));
+}
+
+/// What a lead says stands first, in the list and beside it; a search goes through the files as well.
+#[test]
+fn what_is_said_stands_before_the_files_that_go_along() {
+    let content = "The plan is long, and a needle is in it.\n".repeat(12);
+    let files = format!("<file name=\"/w/plan.txt\" bytes=\"{}\">\n{content}\n</file>", content.len());
+    let text = format!("{files}\n\nMessage:\nThe needle is in the plan.\nPlease read it.");
+    let mut desk = Desk::new(app(), &[(letter(1_000, "s-docs", Kind::LeadMessage, &text), None)]);
+    desk.press("i", at(240));
+    let screen = desk.screen(120, 40);
+    let row = screen.lines().find(|line| line.contains("\u{25b8}")).unwrap();
+    assert!(row.contains("The needle is in") && !row.contains("<file"), "{screen}");
+    let at_line = |what: &str| screen.lines().position(|line| line.contains(what)).unwrap();
+    assert!(at_line("Please read it.") < at_line("attached"), "{screen}");
+    assert!(at_line("attached") < at_line("/w/plan.txt"), "{screen}");
+    assert!(!screen.contains("Message:"), "{screen}");
+    // From what is said on to the files: 13 places, and no way leads beyond the last.
+    desk.press("/needle\nnn", at(241));
+    let top = |desk: &Desk| desk.screen(80, 24).contains("Please read it.");
+    assert!(top(&desk));
+    desk.press("nnnnnnnnnnnnnnnn", at(242));
+    assert!(!top(&desk), "{}", desk.screen(80, 24));
+    assert_eq!(Needle::new("needle").unwrap().places(&text).len(), 13);
 }
 
 #[test]

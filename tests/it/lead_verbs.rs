@@ -77,6 +77,8 @@ async fn an_ask_waits_for_its_reply_and_both_processes_have_it() {
     // One at a time.
     let second = scene.lead("ask", A, &["--json", "And then?"]);
     assert_eq!((second.code, &second.json()["error"]["code"]), (1, &"pending".into()));
+    let told = second.stderr.lines().last().unwrap();
+    assert_eq!(told, "headman: can't ask the Chief: an ask is pending already. Wait for its reply");
     until("Herdr shows that it waits", async || {
         let (agents, _) = scene.client.agent_list().await.unwrap();
         agents.iter().any(|agent| agent.agent_status == Status::Blocked)
@@ -363,6 +365,7 @@ async fn nothing_goes_up_without_a_chief_that_herdr_lists() {
     let refused = |code: &str| {
         let told: Ran = scene.lead("message", A, &["x", "--json"]);
         assert_eq!((told.code, &told.json()["error"]["code"]), (1, &code.into()), "{}", told.stderr);
+        assert_eq!(told.stderr.contains("or run `headman serve`"), code == "no_chief", "{}", told.stderr);
     };
     refused("no_chief");
     let lease = scene.claim();
@@ -439,7 +442,7 @@ async fn draining_takes_one_batch_of_a_lead_that_is_not_open() {
 async fn a_lead_that_is_not_listed_says_so_and_takes_no_other_programs_pane() {
     let scene = Scene::new().await;
     let outside = scene.open(A, &[]);
-    outside.says("not listed in Herdr: not started in a Herdr pane. The Chief does not see this lead").await;
+    outside.says("not listed in Herdr: not started in a Herdr pane; start it in one. The Chief").await;
     drop(outside);
     let off = scene.open_in(&scene.panes[0], A, &["--no-register"]);
     off.says("not listed in Herdr: registering is switched off").await;

@@ -17,7 +17,8 @@ use tokio::sync::watch;
 
 use crate::chief_service::World;
 use crate::cli_support::Herd;
-use crate::managed::{Boxes, state_of};
+use crate::managed::state_of;
+use crate::managed_mailboxes::Boxes;
 use crate::support::DEADLINE;
 
 const REQUEST: &str = "11111111-1111-4111-8111-111111111111";

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use headman::console::app::{App, Effect};
+use headman::console::text;
 use headman::console::theme::{GlyphChoice, Theme};
 use headman::contract::{Claim, Kind, Message, NativeId, PeerRecord, Timestamp, Uuid};
 use headman::disk::peers::{self, MAX_LISTED, Peer, Queue};
@@ -249,7 +250,20 @@ fn the_verb_tells_them_in_both_forms_and_needs_no_herdr() {
     let ran = home.place.run(&["peers"]);
     assert_eq!(ran.code, 0);
     ran.assert_harmless();
-    assert!(ran.stdout.contains("api/main/n-gone  not present"), "{}", ran.stdout);
+    let heads: Vec<&str> = ran.stdout.lines().filter(|line| !line.starts_with(' ')).collect();
+    assert_eq!(heads.len(), 3, "{}", ran.stdout);
+    // Each column begins at the same place on the screen, whatever names take.
+    for (word, lines) in [("present", 3), ("1 queued", 2), ("pane w1:p1", 2)] {
+        let columns: Vec<usize> = (heads.iter())
+            .filter_map(|head| {
+                let at =
+                    head.find(word)? - if head.contains("not present") && word == "present" { 4 } else { 0 };
+                Some(text::line(&head[..at]).width())
+            })
+            .collect();
+        assert_eq!(columns.len(), lines, "{}", ran.stdout);
+        assert!(columns.iter().all(|column| *column == columns[0]), "{word}: {}", ran.stdout);
+    }
     assert!(ran.stdout.contains("1 queued, oldest "), "{}", ran.stdout);
     assert!(ran.stdout.contains("    from api/main/n-gone, "), "{}", ran.stdout);
     assert_eq!(home.place.picture(), before, "peers wrote something");

@@ -532,6 +532,13 @@ fn a_demo_names_the_next_key_to_try() {
     assert!(hint(&app, 80, 24).unwrap().contains("Demo: r answers"));
     press(&mut app, "r", at(2));
     assert!(hint(&app, 80, 24).unwrap().contains("Demo: enter sends"), "what can be done in the composer");
-    press(&mut app, "\u{1b}\u{1b}wwiidd??cn/", at(2));
+    press(&mut app, "\u{1b}\u{1b}i", at(2));
+    press(&mut app, "r\u{1b}\u{1b}wi", at(2));
+    assert!(hint(&app, 80, 24).unwrap().contains("Demo: / searches"), "in the inbox that is no filter");
+    press(&mut app, "idd??cn/", at(2));
     assert_eq!(hint(&app, 80, 24), None, "{}", shown(&app, 80, 24, at(2)));
+    // Whoever left finds back.
+    app.facts(vec![Fact::Standing(Standing::Observer { chief: OtherChief::None, refused: None })], at(3));
+    press(&mut app, "\u{1b}", at(3));
+    assert!(hint(&app, 80, 24).unwrap().contains("Demo: c makes you Chief again"));
 }

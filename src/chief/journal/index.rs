@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::line::{self, Line};
+use super::line::{self, Line, Preview};
 use crate::contract::{Kind, Message, SessionId, Timestamp, Untrusted, Uuid};
 use crate::fact::{AskTime, Fate, Letter, is_unread};
 
@@ -44,10 +44,10 @@ impl Received {
         is_unread(self.read, self.refused.is_some(), self.kind)
     }
 
-    /// It as a fact, with how its text begins.
-    pub(super) fn letter(&self, preview: Untrusted) -> Letter {
+    /// It as a fact, with how it begins.
+    pub(super) fn letter(&self, preview: Preview) -> Letter {
         Letter {
-            whole: self.kind.is_some() && preview.utf16_len() < line::PREVIEW,
+            whole: self.kind.is_some() && preview.whole,
             seq: self.seq,
             at: self.at,
             id: self.id,
@@ -55,7 +55,7 @@ impl Received {
             lead: self.lead.clone(),
             ask: self.ask,
             created_at: self.created_at,
-            preview,
+            preview: preview.text,
             refused: self.refused.as_deref().map(str::to_owned),
             read: self.read,
         }

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::contract::json::ObjectWriter;
+use crate::contract::rendered::{self, Parts};
 use crate::contract::{Message, SessionId, Timestamp, Untrusted, Uuid};
 use crate::fact::Fate;
 
@@ -234,18 +235,43 @@ pub(super) fn record(line: &[u8]) -> serde_json::Result<Vec<u8>> {
     })
 }
 
-/// How the text of a received message begins.
+/// How a received message begins.
+#[derive(Debug, Clone)]
+pub(super) struct Preview {
+    /// What it says first; files that go along are left out.
+    pub text: Untrusted,
+    /// Whether that is all of it.
+    pub whole: bool,
+}
+
+impl Preview {
+    /// Of what can't be read, or is no message.
+    pub(super) fn nothing() -> Self {
+        Self { text: "".into(), whole: false }
+    }
+}
+
+/// How the received message of `line` begins.
 ///
 /// # Errors
 /// As [`record`].
-pub(super) fn preview(line: &[u8]) -> serde_json::Result<Untrusted> {
+pub(super) fn preview(line: &[u8]) -> serde_json::Result<Preview> {
     #[derive(Deserialize)]
-    struct Preview {
+    struct Begin {
         #[serde(default)]
         preview: Option<Untrusted>,
     }
-    let preview: Preview = serde_json::from_slice(line)?;
-    Ok(preview.preview.unwrap_or_else(|| "".into()))
+    let Some(text) = serde_json::from_slice::<Begin>(line)?.preview else { return Ok(Preview::nothing()) };
+    if rendered::may_have_files(&text)
+        && let Ok(message) = Message::parse(&record(line)?)
+    {
+        let Parts { said, attached } = Parts::of(&message.text);
+        if attached.is_some() {
+            return Ok(Preview { text: said.first_units(PREVIEW), whole: false });
+        }
+    }
+    let whole = text.utf16_len() < PREVIEW;
+    Ok(Preview { text, whole })
 }
 
 fn hex(bytes: &[u8]) -> String {

@@ -1,10 +1,17 @@
 //! What the service tells of the journal: what was received, what was sent.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
 
 use super::{Service, Standing};
 use crate::chief::inquiry::Which;
+use crate::chief::reception::{Reception, ReceptionError};
+use crate::contract::Uuid;
 use crate::fact::{Answered, Done, Fact, Inquiry, Mail, SentCounts};
+use crate::herdr::Snapshot;
+
+/// How long it may go unnoticed that an ask's message is missing where nothing told of a change.
+const PROJECT_AGAIN: Duration = Duration::from_secs(30);
 
 /// What was told last.
 #[derive(Default)]
@@ -12,6 +19,28 @@ pub(super) struct Told {
     revision: Option<(u64, u64)>,
     mail: Option<Arc<Mail>>,
     sent: Option<Arc<SentCounts>>,
+    /// On what it was found last that no message of an ask is missing.
+    no_ask_missing: Option<Basis>,
+}
+
+/// What tells which messages of asks are missing.
+struct Basis {
+    lease: Uuid,
+    snapshot: Option<Arc<Snapshot>>,
+    records: Option<SystemTime>,
+    /// When it was looked at.
+    at: Instant,
+}
+
+impl Basis {
+    /// Whether what was found on it holds on that later one too.
+    fn holds(&self, later: &Self) -> bool {
+        later.at.duration_since(self.at) < PROJECT_AGAIN
+            && self.lease == later.lease
+            && self.records.is_some()
+            && self.records == later.records
+            && self.snapshot == later.snapshot
+    }
 }
 
 impl Service {
@@ -28,20 +57,30 @@ impl Service {
     }
 
     /// Receives what stands in our inbox, and puts the messages of asks there that never came.
+    ///
+    /// With an empty inbox, nothing is projected as long as Herdr shows the same and no record
+    /// changed, though now and then all the same: a file system may tell changes too coarsely.
     pub(super) async fn receive(&mut self) {
-        if !matches!(self.standing, Standing::Chief { .. }) {
-            return;
-        }
+        let Standing::Chief { lease, .. } = self.standing else { return };
         let snapshot = self.setup.snapshots.borrow().clone();
-        let received = self.on_disk(move |office| {
-            let roster = snapshot.and_then(|snapshot| office.roster(&snapshot).ok());
-            if let Some(roster) = &roster {
-                office.publish_missing_asks(roster, office.now())?;
+        let last = self.told.no_ask_missing.take();
+        let received = self.on_disk(move |office| -> Result<_, ReceptionError> {
+            // Read before the records are: what changes meanwhile is noticed the next time.
+            let now = Basis { lease, snapshot, records: office.records_changed(), at: Instant::now() };
+            if !office.has_mail()? && last.as_ref().is_some_and(|last| last.holds(&now)) {
+                return Ok((Reception::default(), last));
             }
-            office.receive(roster.as_ref())
+            let roster = now.snapshot.as_ref().and_then(|snapshot| office.roster(snapshot).ok());
+            let missing = match &roster {
+                Some(roster) => office.publish_missing_asks(roster, office.now())?,
+                None => 0,
+            };
+            let reception = office.receive(roster.as_ref())?;
+            Ok((reception, Some(now).filter(|_| roster.is_some() && missing == 0)))
         });
         match received.await {
-            Ok(Ok(reception)) => {
+            Ok(Ok((reception, basis))) => {
+                self.told.no_ask_missing = basis;
                 if reception.more {
                     self.setup.mail_changed.notify_one();
                 }

@@ -66,11 +66,17 @@ impl Service {
         });
     }
 
-    pub(super) fn sent(&mut self, lead: &SessionId, ticket: u64, result: Result<Vec<Sent>, Refusal>) {
+    pub(super) async fn sent(&mut self, lead: &SessionId, ticket: u64, result: Result<Vec<Sent>, Refusal>) {
         match result {
             Ok(sent) => {
                 let id = sent.last().map(|sent| sent.id);
-                for sent in sent {
+                // Since then the lead may have taken it, and that may have been told already.
+                let known = self.on_disk(move |office| {
+                    let outbox = office.outbox();
+                    sent.into_iter().map(|sent| outbox.get(sent.id).cloned().unwrap_or(sent)).collect()
+                });
+                let known: Vec<Sent> = known.await.unwrap_or_default();
+                for sent in known {
                     self.setup.facts.put(Fact::Sent(sent));
                 }
                 self.looking = true;

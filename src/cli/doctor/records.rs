@@ -31,7 +31,10 @@ pub(super) fn lease(patient: &mut Patient<'_>, snapshot: Option<&Snapshot>) -> S
         }
         Ok(Holding::Free) => {
             section.set("state", "free");
-            section.say(Level::Ok, "free: nobody is Chief. Start the console to become it");
+            section.say(
+                Level::Ok,
+                "free: nobody is Chief. Start the console and press c to become it, or run `headman serve`",
+            );
         }
         Ok(Holding::Held(chief)) => {
             patient.learn(&chief.session);

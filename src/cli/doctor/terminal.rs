@@ -7,7 +7,7 @@ use super::report::{Level, Section};
 
 use crate::config::{Config, ConfigError, Environment, Places};
 use crate::disk::durable;
-use crate::herdr::locate::{NoPane, pane_context};
+use crate::herdr::locate::pane_context;
 use crate::herdr::reexec::{Decision, GoOn, decide};
 use crate::source::watch::Watch;
 
@@ -117,8 +117,10 @@ fn registering(section: &mut Section, environment: &Environment<'_>, register: b
     }
     let why = match decide(env, register, std::process::id()) {
         Decision::Again(_) | Decision::GoOn(GoOn::Hinted) => None,
-        Decision::GoOn(GoOn::Left) => Some("the Chief left here".to_owned()),
-        Decision::GoOn(GoOn::SwitchedOff) => Some("it is switched off".to_owned()),
+        Decision::GoOn(GoOn::Left) => Some("the Chief left here; start the console again".to_owned()),
+        Decision::GoOn(GoOn::SwitchedOff) => {
+            Some("it is switched off; leave out --no-register, and `register = false`".to_owned())
+        }
         Decision::GoOn(GoOn::Failed(why)) => Some(why),
         Decision::GoOn(GoOn::NoPane(why)) => Some(why.to_string()),
     };
@@ -127,10 +129,8 @@ fn registering(section: &mut Section, environment: &Environment<'_>, register: b
     match why {
         None => section.say(Level::Ok, "a console here can be listed in Herdr: leads can write up"),
         Some(why) => {
-            // Where one asks from outside it is no news.
-            let level = if pane == Err(NoPane::OutsideHerdr) { Level::Ok } else { Level::Warn };
-            section
-                .say(level, format!("a console here can't be listed in Herdr, leads can't write up: {why}"));
+            let text = format!("a console here can't be listed in Herdr, leads can't write up: {why}");
+            section.say(Level::Warn, text);
         }
     }
 }

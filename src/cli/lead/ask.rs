@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use tokio::time::Instant;
 
-use super::{Who, of_session, of_unable};
+use super::{Who, of_session, of_unable, tell_if_unlisted};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::out::{Out, note};
 use crate::cli::signals::Signals;
@@ -51,6 +51,7 @@ pub(super) fn run(places: &Places, arguments: &Arguments, out: &mut Out) -> Resu
             .render(Kind::LeadAsk, None, &text, &files)
             .map_err(|error| letter::not_attached(WHAT, &error))?;
         letter::tell_references(&rendered);
+        tell_if_unlisted(&mut lead).await;
         let mut signals = Signals::new().map_err(|error| Failure::disk(WHAT, &error, "Try again"))?;
         let asked = lead.ask(text, rendered.text).await.map_err(|error| not_asked(&error))?;
         if let Err(why) = &asked.published {
@@ -118,7 +119,7 @@ fn answered(lead: &mut Coordination, ask: Uuid) -> Result<Option<(Uuid, Untruste
 fn not_asked(error: &AskError) -> Failure {
     let message = format!("can't {WHAT}: {error}");
     match error {
-        AskError::Pending => Failure::new(Exit::No, "pending", message, "Wait until it is answered"),
+        AskError::Pending => Failure::new(Exit::No, "pending", message, "Wait for its reply"),
         AskError::Closed => {
             Failure::new(Exit::No, "not_open", message, "Start `headman lead open` for that session again")
         }

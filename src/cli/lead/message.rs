@@ -5,7 +5,7 @@ use std::ffi::OsString;
 
 use clap::Args;
 
-use super::{Who, not_up, of_inbox};
+use super::{Who, not_up, of_inbox, tell_if_unlisted};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::out::Out;
 use crate::cli::{block_on, letter, located};
@@ -60,6 +60,7 @@ pub(super) fn run(places: &Places, arguments: &Arguments, out: &mut Out) -> Resu
             .render(Kind::LeadMessage, None, &text, &files)
             .map_err(|error| letter::not_attached(WHAT, &error))?;
         letter::tell_references(&rendered);
+        tell_if_unlisted(&mut lead).await;
         lead.tell(rendered.text).await.map_err(|error| not_up(WHAT, &error, &socket))
     })??;
     tell(&message, out)

@@ -430,12 +430,12 @@ fn footer(app: &App, line: Rect, pen: &mut Pen<'_>) {
     }
     for (key, label) in app.settings.keymap.footer(app.context()) {
         let key = text::line(&key);
-        let label = text::line(format_args!(" {label}  "));
+        let label = text::line(format_args!(" {label}"));
         let width = (key.width() + label.width()) as u16;
-        if x + width > line.right() + 2 {
+        if x + width > line.right() {
             continue;
         }
         x = pen.put(x, line.y, line.right(), &key, Role::Key);
-        x = pen.put(x, line.y, line.right(), &label, Role::Muted);
+        x = pen.put(x, line.y, line.right(), &label, Role::Muted) + 2;
     }
 }

@@ -16,6 +16,8 @@ use crate::model::Model;
 
 /// Fewest and most rows of the composer, frame included, unless the screen is low.
 const COMPOSER_ROWS: (u16, u16) = (5, 12);
+/// From so many columns on its title says that the bytes are those of the whole record.
+const WITH_AS_SENT: u16 = 38;
 
 /// Draws the ask into `area`; gives the place of the cursor while a reply is written.
 pub fn draw(
@@ -128,7 +130,9 @@ fn attached(ask: &PendingAsk) -> Option<String> {
 fn composer(state: &State, area: Rect, pen: &mut Pen<'_>) -> Option<(u16, u16)> {
     let bytes = state.composer.bytes();
     let what = if state.is_message() { "Message" } else { "Reply" };
-    let title = text::line(format_args!("{what} {bytes} / {} bytes", message::MAX_BYTES));
+    // What is counted is more than what is typed.
+    let as_sent = if area.width < WITH_AS_SENT { "" } else { " as sent" };
+    let title = text::line(format_args!("{what} {bytes} / {} bytes{as_sent}", message::MAX_BYTES));
     let inside = pen.pane(area, &title, true);
     if bytes > message::MAX_BYTES {
         let over = text::line(format_args!(" {} too many ", bytes - message::MAX_BYTES));

@@ -165,7 +165,7 @@ pub fn state_line(lead: &Lead, model: &Model, now: Now, pen: &Pen<'_>, ages: &mu
     let since = match model.state_age(&lead.session, now) {
         Some((age, true)) => ages.show(age),
         // It was so when we came.
-        Some((age, false)) if age.as_secs() >= 60 => format!("{}+", ages.show(age)),
+        Some((age, false)) if age.as_secs() >= 60 => format!("for at least {}", ages.show(age)),
         Some((_, false)) | None => String::new(),
     };
     let mut pieces = Vec::new();

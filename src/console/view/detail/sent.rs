@@ -10,6 +10,7 @@ use crate::console::paint::Pen;
 use crate::console::text;
 use crate::console::theme::Role;
 use crate::contract::Kind;
+use crate::contract::rendered::Parts;
 use crate::fact::{Fate, Now, Sent};
 use crate::herd::{Lead, State};
 use crate::model::Model;
@@ -132,6 +133,7 @@ fn role(fate: Fate) -> Role {
 pub fn line(sent: &Sent, room: usize, now: Now, ages: &mut Ages) -> Line {
     let fate = text::line(format_args!("{:<9}", word(sent.fate)));
     let age = text::line(format_args!("{:>5}  ", ages.show(age(sent, now))));
-    let begin = text::line(&sent.text).truncate_end(room.saturating_sub(fate.width() + age.width()));
+    let begin =
+        text::line(&Parts::of(&sent.text).said).truncate_end(room.saturating_sub(fate.width() + age.width()));
     Line::Pieces(vec![(fate, role(sent.fate)), (age, Role::Muted), (begin, Role::Text)])
 }

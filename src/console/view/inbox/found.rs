@@ -6,29 +6,53 @@ use crate::console::text::{self, Visible};
 use crate::console::theme::Role;
 use crate::console::view::detail::Line;
 use crate::contract::Untrusted;
+use crate::contract::rendered::Parts;
 use crate::fact::Needle;
 
 /// How many places of `needle` can be seen in `text`. One that goes over a line break can't.
 pub(super) fn count(text: &Untrusted, needle: &Needle) -> usize {
+    let Parts { said, attached } = Parts::of(text);
+    count_in(&said, needle) + attached.map_or(0, |attached| count_in(&attached, needle))
+}
+
+fn count_in(text: &Untrusted, needle: &Needle) -> usize {
     text.to_str_lossy().lines().map(|line| needle.places(text::line(line).as_str()).len()).sum()
 }
 
-/// The lines of `text` in `room` columns, and the line in which each place of `needle` begins; the
-/// `current` one is marked as the cursor is.
+/// The lines of `text` in `room` columns, what is said before the files that go along, and the line in
+/// which each place of `needle` begins; the `current` one is marked as the cursor is.
 pub(super) fn lines(
     text: &Untrusted,
     needle: Option<&Needle>,
     current: usize,
     room: usize,
 ) -> (Vec<Line>, Vec<usize>) {
-    let mut lines = Vec::new();
-    let mut rows = Vec::new();
+    let (mut lines, mut rows) = (Vec::new(), Vec::new());
+    let Parts { said, attached } = Parts::of(text);
+    add(&said, needle, current, room, Role::Text, &mut lines, &mut rows);
+    if let Some(attached) = attached {
+        lines.push(Line::Rule(text::line("attached"), Role::Heading));
+        add(&attached, needle, current, room, Role::Muted, &mut lines, &mut rows);
+    }
+    (lines, rows)
+}
+
+/// Adds the lines of one part; all but the places of `needle` are drawn as `plain`.
+fn add(
+    text: &Untrusted,
+    needle: Option<&Needle>,
+    current: usize,
+    room: usize,
+    plain: Role,
+    lines: &mut Vec<Line>,
+    rows: &mut Vec<usize>,
+) {
     for line in text.to_str_lossy().lines() {
         let line = text::line(line);
         let places = needle.map(|needle| needle.places(line.as_str())).unwrap_or_default();
         let wrapped = line.wrap(room);
         if places.is_empty() {
-            lines.extend(wrapped.into_iter().map(|line| Line::plain(line, Role::Text)));
+            lines.extend(wrapped.into_iter().map(|line| Line::plain(line, plain)));
             continue;
         }
         let first = rows.len();
@@ -53,7 +77,7 @@ pub(super) fn lines(
                         }
                         if first + place == current { Role::Selection } else { Role::Match }
                     }
-                    None => Role::Text,
+                    None => plain,
                 };
                 match pieces.last_mut() {
                     Some((piece, its_role)) if *its_role == role => piece.push_str(grapheme),
@@ -64,7 +88,6 @@ pub(super) fn lines(
             lines.push(Line::Pieces(pieces.into_iter().map(visible).collect()));
         }
     }
-    (lines, rows)
 }
 
 #[cfg(test)]

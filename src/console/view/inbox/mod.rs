@@ -267,7 +267,7 @@ impl State {
     /// What an intent does.
     pub fn intent(&mut self, intent: Intent, model: &Model) {
         match intent {
-            Intent::Filter => self.search.edit(),
+            Intent::Search => self.search.edit(),
             Intent::KeepFilter => self.search.keep(),
             Intent::UnreadOnly => {
                 self.unread = !self.unread;
