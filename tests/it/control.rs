@@ -5,6 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use headman::contract::{Kind, Message, SessionId, Uuid};
@@ -12,14 +13,14 @@ use headman::control::socket::ControlSocket;
 use headman::disk::inbox::{self, Content};
 use headman::disk::records::{self, Holding};
 
-use crate::cli_support::{Herd, until};
+use crate::cli_support::{DEADLINE, Herd, until};
 
 pub(crate) const ASK: &str = "99999999-8888-4777-a666-555555555555";
 
 pub(crate) struct Serve<'a> {
     herd: &'a Herd,
     pub(crate) child: Child,
-    lines: BufReader<std::process::ChildStdout>,
+    lines: mpsc::Receiver<String>,
 }
 
 impl<'a> Serve<'a> {
@@ -28,22 +29,25 @@ impl<'a> Serve<'a> {
     }
 
     pub(crate) fn run(herd: &'a Herd, mut child: Child) -> Self {
-        let lines = BufReader::new(child.stdout.take().unwrap());
+        let output = BufReader::new(child.stdout.take().unwrap());
+        let (sender, lines) = mpsc::channel();
+        std::thread::spawn(move || {
+            output.lines().map_while(Result::ok).try_for_each(|line| sender.send(line))
+        });
         let mut serve = Self { herd, child, lines };
         serve.told("Chief under lease");
         serve
     }
 
-    /// Reads until a line holds `part`.
+    /// Waits until it says a line that holds `part`.
     pub(crate) fn told(&mut self, part: &str) -> String {
-        let mut line = String::new();
-        while self.lines.read_line(&mut line).unwrap() > 0 {
-            if line.contains(part) {
-                return line;
+        loop {
+            match self.lines.recv_timeout(DEADLINE) {
+                Ok(line) if line.contains(part) => return line,
+                Ok(_) => {}
+                Err(error) => panic!("it did not say {part:?}: {error}"),
             }
-            line.clear();
         }
-        panic!("it ended without saying {part:?}");
     }
 
     pub(crate) fn signal(&self, signal: rustix::process::Signal) {

@@ -129,8 +129,7 @@ async fn silence_is_told_once_and_what_was_asked_meanwhile_is_neither_lost_nor_d
     service.write_all(hello.as_bytes()).await.unwrap();
     assert!(spoken(true)(&next(&facts).await));
     assert!(lines.next_line().await.unwrap().unwrap().contains("{\"waiting\":false}"));
-    let done =
-        format!("{{\"v\":1,\"fact\":{{\"outcome\":{{\"ticket\":1,\"result\":{{\"Ok\":\"Left\"}}}}}}}}\n");
+    let done = "{\"v\":1,\"fact\":{\"outcome\":{\"ticket\":1,\"result\":{\"Ok\":\"Left\"}}}}\n";
     service.write_all(done.as_bytes()).await.unwrap();
     assert!(matches!(next(&facts).await, Fact::Outcome(Outcome { ticket: 1, result: Ok(Done::Left) })));
     // Whoever ends leaves nobody waiting.
