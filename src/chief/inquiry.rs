@@ -79,7 +79,7 @@ impl Office {
                 Which::Letter(seq) => letter.seq == *seq,
                 Which::Lead(lead) => letter.lead.as_ref() == Some(lead),
             })
-            .filter(|letter| letter.refused.is_none() && letter.read != read)
+            .filter(|letter| if read { letter.is_unread() } else { letter.read })
             .map(|letter| letter.seq)
             .collect();
         let events: Vec<Event<'_>> = (seqs.chunks(MARKED_AT_ONCE))

@@ -1,21 +1,28 @@
 //! Reception: our inbox into the journal, durably, and only then out of the inbox. Nothing anyone
 //! sent is ever lost: what the contract would have deleted unread is journalled first, with why.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::time::SystemTime;
 
 use super::journal::{Event, Journal};
 use super::staff::Office;
 use crate::contract::record::Invalid;
-use crate::contract::{Kind, Message, Rule, SessionId, Uuid, message};
+use crate::contract::{Kind, Message, Rule, SessionId, Untrusted, Uuid, message};
 use crate::disk::inbox::{self, InboxError};
 use crate::disk::layout::InboxDir;
-use crate::disk::{DiskError, Unreadable, crash_point, durable};
+use crate::disk::{DiskError, Unreadable, crash_point, durable, records};
 use crate::fact::Now;
 use crate::herd::{Lead, Roster};
 
 /// Messages journalled with one fsync.
 const BATCH: usize = 64;
+/// UTF-16 units shown of what can't be received.
+const WAITING_SHOWN: usize = 1_000;
+/// Why a message is refused whose id is another's.
+const OTHER_OF_ITS_ID: &str = "another message of the same id was received before";
+/// Messages that are read to put them in order, each time.
+const MAX_ORDERED: usize = 4_096;
 
 /// Why reception stopped. What stands in the inbox stays there.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -69,12 +76,11 @@ impl Office {
         let mut reception = Reception::default();
         let mut journalled: Vec<(Uuid, Vec<u8>, Judged)> = Vec::new();
         let mut settled: Vec<Uuid> = Vec::new();
-        let mut accepted: HashSet<(Option<SessionId>, Uuid)> = HashSet::new();
-        let mut names: Vec<Uuid> = (durable::list(inbox.path()).map_err(ReceptionError::Inbox)?.iter())
+        let mut accepted: HashMap<(Option<SessionId>, Uuid), Untrusted> = HashMap::new();
+        let names: Vec<Uuid> = (durable::list(inbox.path()).map_err(ReceptionError::Inbox)?.iter())
             .filter_map(|name| InboxDir::message_id(name))
             .collect();
-        names.sort();
-        for name in names {
+        for name in in_order(&inbox, names) {
             if journalled.len() == BATCH {
                 reception.more = true;
                 break;
@@ -89,7 +95,13 @@ impl Office {
             };
             // The same under another name, in this very batch.
             let judged = match judged {
-                Judged::Accept(message) if !accepted.insert(identity(&message)) => Judged::Again,
+                Judged::Accept(message) => match accepted.entry(identity(&message)) {
+                    Entry::Vacant(first) => {
+                        first.insert(message.text.clone());
+                        Judged::Accept(message)
+                    }
+                    Entry::Occupied(first) => came_again(message, first.get()),
+                },
                 judged => judged,
             };
             match judged {
@@ -101,8 +113,6 @@ impl Office {
                 judged => journalled.push((name, bytes, judged)),
             }
         }
-        // By the time they were written, as a person would read them.
-        journalled.sort_by_key(|(name, _, judged)| (message_of(judged).map(|it| it.created_at), *name));
         let events: Vec<Event<'_>> = (journalled.iter())
             .map(|(name, bytes, judged)| Event::Received {
                 id: *name,
@@ -160,7 +170,16 @@ impl Office {
             Err(error) => return Judged::Refuse(None, error.to_string()),
         };
         if index.has(&message) {
-            return Judged::Again;
+            return match received_text(journal, &message) {
+                _ if known => Judged::Again,
+                Some(Err(error)) => Judged::Keep(error.to_string()),
+                Some(Ok(text)) => came_again(message, &text),
+                None if index.file(message.id).is_some_and(|last| last.refused.is_some()) => {
+                    Judged::Refuse(Some(message), OTHER_OF_ITS_ID.to_owned())
+                }
+                // Its file had another name, or is pruned.
+                None => Judged::Again,
+            };
         }
         let quarantined = inbox::is_quarantined(inbox, name);
         match self.verify(message, lease, roster) {
@@ -217,6 +236,26 @@ impl Office {
         Ok(names.map_err(ReceptionError::Inbox)?.iter().any(|name| InboxDir::message_id(name).is_some()))
     }
 
+    /// What stands in our inbox while it can't be received, the oldest first and of very much the
+    /// first; safe to print. Blocking.
+    pub fn what_waits(&self) -> Vec<String> {
+        let inbox = self.runtime().inbox(self.session());
+        let names = durable::list(inbox.path()).unwrap_or_default();
+        let names = names.iter().filter_map(|name| InboxDir::message_id(name)).collect();
+        let waits = in_order(&inbox, names).into_iter().take(BATCH).map(|name| {
+            let read = durable::read_private(&inbox.message(name), message::MAX_BYTES);
+            match read.ok().and_then(|bytes| Message::parse(&bytes).ok()) {
+                Some(message) => format!(
+                    "from {}: \u{201c}{}\u{201d}",
+                    message.lead.escaped(),
+                    message.text.first_units(WAITING_SHOWN).escaped()
+                ),
+                None => format!("message {name}"),
+            }
+        });
+        waits.collect()
+    }
+
     /// When a record of a lead was last put up or taken away, if that can be told. Blocking.
     pub fn records_changed(&self) -> Option<SystemTime> {
         std::fs::metadata(self.runtime().leads()).and_then(|found| found.modified()).ok()
@@ -251,6 +290,12 @@ impl Office {
             if matches!(durable::kind(&inbox.message(id)), Ok(Some(_))) {
                 continue;
             }
+            // Right before it is written, as a screen's picture is no evidence.
+            let stands = records::read_lead(self.runtime(), &lead.session)
+                .is_ok_and(|now| now.instance == lead.instance && now.pending_ask.as_ref() == Some(pending));
+            if !stands || lease.check()?.is_err() {
+                continue;
+            }
             let message = Message {
                 id,
                 lease: lease.id(),
@@ -270,6 +315,40 @@ impl Office {
             }
         }
         Ok(count)
+    }
+}
+
+/// The names of files in our inbox in the order in which they are received: by the time they were
+/// written, as a person would read them; what is no message comes last. Of very many the first are
+/// put in order.
+fn in_order(inbox: &InboxDir, mut names: Vec<Uuid>) -> Vec<Uuid> {
+    names.sort_unstable();
+    let ordered = names.len().min(MAX_ORDERED);
+    names[..ordered].sort_by_cached_key(|name| {
+        let read = durable::read_private(&inbox.message(*name), message::MAX_BYTES);
+        let written = read.ok().and_then(|bytes| Message::parse(&bytes).ok()).map(|it| it.created_at);
+        (written.is_none(), written, *name)
+    });
+    names
+}
+
+/// The text of the message that was accepted as the one which `message` is.
+fn received_text(journal: &Journal, message: &Message) -> Option<Result<Untrusted, DiskError>> {
+    let is_ask = message.kind == Kind::LeadAsk && message.ask.is_some();
+    let accepted = match is_ask {
+        true => journal.index().received().rev().find(|it| {
+            it.refused.is_none() && it.ask == message.ask && it.lead.as_ref() == Some(&message.lead)
+        }),
+        false => journal.index().file(message.id).filter(|it| it.refused.is_none()),
+    };
+    accepted.map(|accepted| journal.text(accepted))
+}
+
+/// What to do with a message that was accepted before with that text.
+fn came_again(message: Box<Message>, text: &Untrusted) -> Judged {
+    match message.text == *text {
+        true => Judged::Again,
+        false => Judged::Refuse(Some(message), OTHER_OF_ITS_ID.to_owned()),
     }
 }
 

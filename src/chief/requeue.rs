@@ -92,6 +92,9 @@ impl Office {
         if lease.check()?.is_err() {
             return Ok(carried);
         }
+        // What stands is looked at before the session is read, and only once: what is handed over and
+        // removed between the two would else be in neither.
+        let mut standing: BTreeMap<&SessionId, HashSet<Uuid>> = BTreeMap::new();
         let mut proofs: BTreeMap<&SessionId, Option<Vec<Uuid>>> = BTreeMap::new();
         let mut waiting: HashSet<&SessionId> = HashSet::new();
         for message in messages {
@@ -121,7 +124,11 @@ impl Office {
                 continue;
             }
             let lead = roster.lead(&message.lead);
-            let stands = self.stands(message);
+            let standing = standing.entry(&message.lead).or_insert_with(|| {
+                let of_lead = messages.iter().filter(|it| it.lead == message.lead);
+                of_lead.filter(|it| self.stands(it)).map(|it| it.id).collect()
+            });
+            let stands = standing.contains(&message.id);
             if waiting.contains(&message.lead) || lead.is_none() || patient && stands {
                 carried.soon |= patient && stands;
                 carried.left.push(message.clone());

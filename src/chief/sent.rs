@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use super::journal::{Journal, SentEntry};
 use super::requeue::sent_of;
 use super::staff::{Office, Refusal, path_of, target};
+use crate::contract::rendered::Parts;
 use crate::contract::{Kind, Message, SessionId, Untrusted, Uuid};
 use crate::fact::{Fate, Sent, SentCounts};
 use crate::herdr::Snapshot;
@@ -95,9 +96,8 @@ impl Office {
         &self,
         snapshot: &Snapshot,
         id: Uuid,
-        lead: &SessionId,
-        ask: Option<Uuid>,
-        text: &Untrusted,
+        (lead, ask): (&SessionId, Option<Uuid>),
+        (text, has_files): (&Untrusted, bool),
     ) -> Result<Option<Vec<Sent>>, Refusal> {
         let last = {
             let journal = self.journal();
@@ -105,7 +105,15 @@ impl Office {
             let index = journal.index();
             let Some(first) = index.sent_entry(id) else { return Ok(None) };
             let message = journal.message(first)?;
-            if (&message.lead, message.ask, &message.text) != (lead, ask, text) {
+            // Files may be others by now, or gone.
+            let says_it = match has_files {
+                false => message.text == *text,
+                true => {
+                    let Parts { said, attached } = Parts::of(&message.text);
+                    attached.is_some() && said == *text
+                }
+            };
+            if (&message.lead, message.ask) != (lead, ask) || !says_it {
                 return Err(Refusal::OtherUnderId(id));
             }
             let next = |entry: &&SentEntry| index.sent_entry(entry.again?);

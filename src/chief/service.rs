@@ -196,13 +196,13 @@ pub async fn run(setup: Setup, requests: &mut mpsc::Receiver<Request>, mut other
             }
             _ = look.tick() => {
                 service.look().await;
-                service.receive().await;
+                service.receive(false).await;
                 if !service.looking {
                     service.look_at_sent().await;
                 }
             }
             () = mail_changed.notified() => {
-                service.receive().await;
+                service.receive(true).await;
                 // A lead that was missed may be here.
                 service.carry_over().await;
             }

@@ -312,14 +312,15 @@ impl Office {
     /// one of that id was sent already: then what became of that. Blocking: for the disk thread, with
     /// a snapshot taken just before.
     pub fn reply(&self, snapshot: &Snapshot, reply: &Reply) -> Result<Vec<Sent>, Refusal> {
-        // First, because reading files may take long: nothing may come between what is checked
-        // below and the write.
-        let text = self.render(Kind::ChiefReply, &reply.lead, &reply.text, &reply.files)?.text;
+        let words = (&reply.text, !reply.files.is_empty());
         if let Some(id) = reply.id
-            && let Some(sent) = self.sent_already(snapshot, id, &reply.lead, Some(reply.ask), &text)?
+            && let Some(sent) = self.sent_already(snapshot, id, (&reply.lead, Some(reply.ask)), words)?
         {
             return Ok(sent);
         }
+        // Early, because reading files may take long: nothing may come between what is checked
+        // below and the write.
+        let text = self.render(Kind::ChiefReply, &reply.lead, &reply.text, &reply.files)?.text;
         let lead = self.roster(snapshot).map_err(Refusal::Records)?;
         let lead = target(&lead, &reply.lead)?;
         if lead.instance != reply.instance {
@@ -335,12 +336,13 @@ impl Office {
 
     /// Sends a message: `staff_message` of `docs/contract.md`. As for [`Office::reply`].
     pub fn message(&self, snapshot: &Snapshot, letter: &Letter) -> Result<Vec<Sent>, Refusal> {
-        let text = self.render(Kind::ChiefMessage, &letter.lead, &letter.text, &letter.files)?.text;
+        let words = (&letter.text, !letter.files.is_empty());
         if let Some(id) = letter.id
-            && let Some(sent) = self.sent_already(snapshot, id, &letter.lead, None, &text)?
+            && let Some(sent) = self.sent_already(snapshot, id, (&letter.lead, None), words)?
         {
             return Ok(sent);
         }
+        let text = self.render(Kind::ChiefMessage, &letter.lead, &letter.text, &letter.files)?.text;
         let roster = self.roster(snapshot).map_err(Refusal::Records)?;
         let lead = target(&roster, &letter.lead)?;
         if lead.instance != letter.instance {

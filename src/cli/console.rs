@@ -48,7 +48,7 @@ pub fn run(places: Places, socket: Located, config: Config, go_on: GoOn) -> Resu
         Ok(Ended::Again(again)) => {
             // The lease is released, the terminal given back.
             let error = again.exec(std::env::args_os().skip(1));
-            out::note(&format!("can't execute headman again: {error}"));
+            out::note(&format!("{error}. Start headman again"));
             Ok(Exit::Unavailable)
         }
         Err(error) => Err(failure(error)),

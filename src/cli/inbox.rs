@@ -224,6 +224,9 @@ fn plain(received: &Received, text: &Result<Untrusted, DiskError>) -> String {
         kind(received),
         &id[..ID_SHOWN]
     );
+    if let Some(ask) = received.ask.filter(|_| received.kind == Some(Kind::LeadAsk)) {
+        let _ = write!(out, "  ask {}", &ask.to_string()[..ID_SHOWN]);
+    }
     if let Some(why) = &received.refused {
         let _ = write!(out, "\n    Not accepted: {why}.");
     }

@@ -26,8 +26,10 @@ pub struct Arguments {
 /// # Errors
 /// [`Failure`]; nothing was sent then, unless it says otherwise.
 pub fn run(places: &Places, arguments: &Arguments, out: &mut Out) -> Result<Exit, Failure> {
-    let ask = send::ask_prefix(&arguments.ask_id)
-        .ok_or_else(|| Failure::usage("can't reply: that is no ask id", "See `headman list`"))?;
+    let ask = send::ask_prefix(&arguments.ask_id).ok_or_else(|| {
+        let hint = "Give the id that `headman list` shows, or its first 8 characters or more";
+        Failure::usage("can't reply: that is no ask id", hint)
+    })?;
     let socket = located(places, "reply")?;
     block_on(send::run(places, &socket, &arguments.session, Wanted::Reply(ask), &arguments.send, out))?
 }

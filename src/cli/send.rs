@@ -35,6 +35,8 @@ use crate::herdr::locate::Located;
 
 /// Characters that the beginning of an id must have to stand for it.
 const SHORTEST: usize = 8;
+/// What to do where another message has the id.
+const OTHER_ID: &str = "Give it an id of its own, or none";
 /// How long a lead gets to take it from a Chief that ends then.
 const WAIT: Duration = Duration::from_secs(30);
 /// How long the lead's session gets to show what the lead has taken.
@@ -127,11 +129,12 @@ pub(super) async fn run(
         id: options.id.unwrap_or_else(Uuid::random),
         wanted,
     };
-    let (sent, interrupted) = task.run(options).await?;
-    tell(&sent, options, out)?;
+    let exchange = task.run(options).await?;
+    let sent = &exchange.sent;
+    tell(&exchange, out)?;
     Ok(match sent.fate {
-        _ if interrupted => Exit::Interrupted,
-        Fate::Queued if options.wait.is_none() && !options.take_lease => Exit::Done,
+        _ if exchange.interrupted => Exit::Interrupted,
+        Fate::Queued if options.wait.is_none() && !exchange.gave_back => Exit::Done,
         Fate::Taken | Fate::Delivered | Fate::Answered => Exit::Done,
         Fate::Queued | Fate::Unknown | Fate::Again | Fate::Unsent => Exit::No,
     })
@@ -148,6 +151,10 @@ fn lead_of<'a>(roster: &'a Roster, wanted: &SessionId) -> Result<&'a Lead, Strin
     let found: Vec<&Lead> = roster.leads.iter().filter(|lead| is_meant(&lead.session, wanted)).collect();
     match found[..] {
         [lead] => Ok(lead),
+        [] if wanted.as_untrusted().utf16_len() < SHORTEST => Err(format!(
+            "session {} is no lead that Herdr shows; the beginning of one has {SHORTEST} characters or more",
+            wanted.escaped()
+        )),
         [] => Err(format!("session {} is no lead that Herdr shows", wanted.escaped())),
         _ => {
             let sessions: Vec<_> = found.iter().map(|lead| lead.session.escaped().to_string()).collect();
@@ -182,6 +189,15 @@ struct Target {
     ask: Option<(Uuid, Untrusted)>,
 }
 
+/// What came of it.
+struct Exchange {
+    sent: Sent,
+    /// A signal ended the waiting.
+    interrupted: bool,
+    /// We were Chief only for this, and are not any more.
+    gave_back: bool,
+}
+
 impl Task<'_> {
     fn disk_failed(&self, error: &dyn std::fmt::Display) -> Failure {
         Failure::disk(self.what, error, "See `headman doctor`")
@@ -191,7 +207,7 @@ impl Task<'_> {
         Failure::new(Exit::NotChief, "lease_occupied", format!("can't {}: {message}", self.what), hint)
     }
 
-    async fn run(&self, options: &Options) -> Result<(Sent, bool), Failure> {
+    async fn run(&self, options: &Options) -> Result<Exchange, Failure> {
         let control = ControlSocket::of_environment(&self.places.state_dir, &self.socket.path);
         let running = control.connect().await.map_err(|error| counter::silent(self.what, &error))?;
         match running {
@@ -205,7 +221,7 @@ impl Task<'_> {
     }
 
     /// Through the service of another process.
-    async fn through(&self, connection: Connection, options: &Options) -> Result<(Sent, bool), Failure> {
+    async fn through(&self, connection: Connection, options: &Options) -> Result<Exchange, Failure> {
         let pid = connection.hello().pid;
         let session = connection.hello().session.clone();
         let target = self.target(&self.office(session), options).await?;
@@ -247,13 +263,13 @@ impl Task<'_> {
         drop(requests);
         // What was asked is on its way; nothing more is said to us.
         attached.abort();
-        let sent = result?;
+        let (sent, interrupted) = result?;
         left?;
-        Ok(sent)
+        Ok(Exchange { sent, interrupted, gave_back: !is_chief })
     }
 
     /// As Chief, for as long as it takes.
-    async fn as_chief(&self, control: ControlSocket, options: &Options) -> Result<(Sent, bool), Failure> {
+    async fn as_chief(&self, control: ControlSocket, options: &Options) -> Result<Exchange, Failure> {
         let runtime = self.places.agent_dir.runtime(&self.socket.path);
         let state = StateDir::open(&self.places.state_dir, &self.socket.path)
             .map_err(|error| self.disk_failed(&error))?;
@@ -285,9 +301,9 @@ impl Task<'_> {
             Ok(())
         };
         host.end().await;
-        let sent = result?;
+        let (sent, interrupted) = result?;
         left?;
-        Ok(sent)
+        Ok(Exchange { sent, interrupted, gave_back: true })
     }
 
     /// Sends, and waits for what becomes of it; whether a signal ended the waiting.
@@ -326,12 +342,14 @@ impl Task<'_> {
             if why.starts_with(client::UNKNOWN) {
                 return self.unknown(Failure::new(Exit::No, "unknown", message, "See `headman doctor`"));
             }
-            Failure::new(
-                Exit::No,
-                "refused",
-                message,
-                "See `headman list`; once the reason is gone, try again",
-            )
+            // A reason that stays.
+            let hint = match why == Refusal::OtherUnderId(self.id).to_string()
+                || why == Refusal::IdTaken(self.id).to_string()
+            {
+                true => OTHER_ID,
+                false => "See `headman list`; once the reason is gone, try again",
+            };
+            Failure::new(Exit::No, "refused", message, hint)
         };
         let outcome = outcome.map_err(|failure| self.unknown(failure))?;
         let Done::Sent(id) = outcome.map_err(refused)? else { return Err(counter.gone()) };
@@ -388,10 +406,11 @@ impl Task<'_> {
             Some(id) => self.sent_before(id)?,
             None => None,
         };
-        let target = match sent_before {
-            Some(target) => target,
-            None => self.target_now(office).await?,
-        };
+        // Its files went with it, whatever they are now.
+        if let Some(target) = sent_before {
+            return Ok(target);
+        }
+        let target = self.target_now(office).await?;
         let rendered = office
             .render(self.wanted.kind(), &target.lead, &self.text, &self.files)
             .map_err(|error| letter::not_attached(self.what, &error))?;
@@ -414,7 +433,7 @@ impl Task<'_> {
         let Some(ask) = ask.filter(|_| is_meant(&message.lead, &self.lead)) else {
             let why = Refusal::OtherUnderId(id);
             let message = format!("can't {}: {why}", self.what);
-            return Err(Failure::new(Exit::No, "refused", message, "Give it an id of its own, or none"));
+            return Err(Failure::new(Exit::No, "refused", message, OTHER_ID));
         };
         // An instance and a question that are nobody's: nothing new is sent for this.
         let ask = ask.map(|ask| (ask, Untrusted::from("")));
@@ -441,7 +460,10 @@ impl Task<'_> {
                 return Err(not_found(format!("that lead asks something else now, {}", pending.ask)));
             }
             (Wanted::Reply(_), None) => {
-                return Err(not_found("that ask is not pending; it was answered or withdrawn".to_owned()));
+                return Err(not_found(
+                    "that lead asks nothing now: the ask was answered or withdrawn, or the id is no ask's"
+                        .to_owned(),
+                ));
             }
         };
         Ok(Target { lead: found.session.clone(), instance: found.instance, ask })
@@ -544,7 +566,8 @@ async fn settled(counter: &mut Counter<'_>, id: Uuid) -> Result<(), Failure> {
     Ok(())
 }
 
-fn tell(sent: &Sent, options: &Options, out: &mut Out) -> Result<(), Failure> {
+fn tell(exchange: &Exchange, out: &mut Out) -> Result<(), Failure> {
+    let sent = &exchange.sent;
     if out.is_json() {
         let object = ObjectWriter::new()
             .string("id", &sent.id.to_string().into())
@@ -562,7 +585,7 @@ fn tell(sent: &Sent, options: &Options, out: &mut Out) -> Result<(), Failure> {
             "the lead's session has it, and the lead still shows its ask"
         }
         Fate::Delivered => "the lead's session has it",
-        Fate::Queued if options.take_lease => {
+        Fate::Queued if exchange.gave_back => {
             "not taken, and not valid any more, as the lease is given back; your next console that is Chief \
              sends it again. The lead is busy, or has seen no Chief listed in Herdr since it started: send it \
              from a console in a Herdr pane, or try a longer --wait"

@@ -52,7 +52,7 @@ pub fn run(
         Ended::Again(again) => {
             // The lease is released.
             let error = again.exec(std::env::args_os().skip(1));
-            note(&format!("can't execute headman again: {error}"));
+            note(&format!("{error}. Start headman again"));
             Ok(Exit::Unavailable)
         }
     }

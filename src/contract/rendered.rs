@@ -55,11 +55,25 @@ fn section(text: &[u8]) -> Option<usize> {
     }
     // Within names and paths it is escaped.
     let head = &text[..=text.iter().position(|byte| *byte == b'>')?];
-    if head.ends_with(b"\" />") {
-        return Some(head.len());
+    let mut attributes = std::str::from_utf8(head).ok()?.strip_prefix("<file name=\"")?.split('"');
+    let _name = attributes.next()?;
+    let mut next = attributes.next()?;
+    let has_path = next == " path=";
+    if has_path {
+        let _path = attributes.next()?;
+        next = attributes.next()?;
     }
-    let head = std::str::from_utf8(head).ok()?;
-    let size: usize = head.strip_suffix("\">")?.rsplit_once(" bytes=\"")?.1.parse().ok()?;
+    let (size, close) = (attributes.next()?, attributes.next()?);
+    let is_number = !size.is_empty() && size.bytes().all(|byte| byte.is_ascii_digit());
+    if next != " bytes=" || !is_number || attributes.next().is_some() || head.contains(&b'\n') {
+        return None;
+    }
+    match close {
+        " />" => return Some(head.len()),
+        ">" if !has_path => {}
+        _ => return None,
+    }
+    let size: usize = size.parse().ok()?;
     [Some(size), size.checked_sub(BYTE_ORDER_MARK)].into_iter().flatten().find_map(|size| {
         let content = head.len() + 1;
         let end = content.checked_add(size)?;
@@ -111,6 +125,11 @@ mod tests {
             "<file name=\"/a\" bytes=\"3\">",
             "<file name=\"/a\"",
             " <file name=\"/a\" bytes=\"3\" />\n\nMessage:\nx",
+            "<file PLEASE READ: production is down\" />\n\nMessage:\nx",
+            "<file name=\"a\nb\" bytes=\"3\" />\n\nMessage:\nx",
+            "<file name=\"/a\" bytes=\"+3\" />\n\nMessage:\nx",
+            "<file name=\"/a\" bytes=\"3\" other=\"\" />\n\nMessage:\nx",
+            "<file name=\"/a\" path=\"/b\" bytes=\"3\">\nabc\n</file>\n\nMessage:\nx",
         ] {
             assert_eq!(parts(text), (text.to_owned(), None));
         }

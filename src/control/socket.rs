@@ -49,7 +49,7 @@ pub enum SocketError {
         why: String,
     },
     /// It was removed from under us, and another process was there before it stood again.
-    #[error("{} was removed, and {} has it now", path.display(), pid.map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}")))]
+    #[error("{} was removed, and {} now", path.display(), pid.map_or_else(|| "something else is there".to_owned(), |pid| format!("process {pid} has it")))]
     Taken {
         /// Who, where that is known.
         pid: Option<u32>,
@@ -75,7 +75,9 @@ impl SocketError {
             SocketError::Directory { .. } => "Remove it, or set XDG_RUNTIME_DIR to a directory of your own",
             SocketError::TooLong { .. } => "Set XDG_RUNTIME_DIR",
             SocketError::Io { .. } => "See `headman doctor`",
-            SocketError::Taken { .. } => "End that process: the socket is made anew then",
+            SocketError::Taken { .. } => {
+                "End that process, or remove what is there: the socket is made anew then"
+            }
             SocketError::Silent { why: ConnectError::TimedOut, .. } => {
                 "Bring it back to the foreground, or end it"
             }

@@ -7,7 +7,9 @@
 //! Its process id stays the same, which is what the loop guard relies on.
 
 use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::Command;
 
 use super::locate::{NoPane, pane_context};
@@ -134,13 +136,13 @@ impl Reexec {
 
     /// Executes; returns only if that failed, and then nothing has changed. `arguments` are those of
     /// the command line without the program's name.
-    pub fn exec<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> std::io::Error {
+    pub fn exec<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> ReexecError {
         // Through the resolved path: executed as /proc/self/exe the process would be called `exe`.
         let program = match std::env::current_exe() {
-            Ok(program) => program,
-            Err(error) => return error,
+            Ok(program) => whole(program),
+            Err(error) => return ReexecError { program: "its own executable".into(), error },
         };
-        let mut command = Command::new(program);
+        let mut command = Command::new(&program);
         command.args(arguments).envs(self.set.iter().map(|(name, value)| (name, value)));
         for name in &self.unset {
             command.env_remove(name);
@@ -148,7 +150,26 @@ impl Reexec {
         if let Some(name) = self.name {
             command.arg0(name);
         }
-        command.exec()
+        let error = command.exec();
+        ReexecError { program, error }
+    }
+}
+
+/// Why headman could not be executed again.
+#[derive(Debug, thiserror::Error)]
+#[error("can't execute {} again: {error}", .program.display())]
+pub struct ReexecError {
+    program: PathBuf,
+    error: std::io::Error,
+}
+
+/// The path without what Linux adds once the file was replaced: what stands there now is the newer
+/// release.
+fn whole(program: PathBuf) -> PathBuf {
+    let bytes = program.as_os_str().as_encoded_bytes();
+    match bytes.strip_suffix(b" (deleted)") {
+        Some(path) if !program.exists() => PathBuf::from(OsStr::from_bytes(path)),
+        _ => program,
     }
 }
 

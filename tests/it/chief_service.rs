@@ -578,10 +578,10 @@ async fn a_full_disk_refuses_and_recovers() {
     drop(mount);
 }
 
-struct Tmpfs(PathBuf);
+pub(crate) struct Tmpfs(PathBuf);
 
 impl Tmpfs {
-    fn mount(at: &Path) -> Option<Self> {
+    pub(crate) fn mount(at: &Path) -> Option<Self> {
         let mounted = std::process::Command::new("mount")
             .args(["-t", "tmpfs", "-o", "size=64k,mode=0700", "none"])
             .arg(at)

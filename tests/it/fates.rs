@@ -425,3 +425,32 @@ async fn what_is_taken_at_once_is_told_as_taken() {
     }
     service.end().await;
 }
+
+/// A batch under way as the lease changes: the last one is handed over and removed while it is worked
+/// out what became of those before it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_handed_over_while_the_queue_is_carried_over_is_not_sent_again() {
+    let world = World::new().await;
+    world.make_chief("state");
+    let messages: Vec<Message> = (0..40).map(|nth| world.earlier(nth, None)).collect();
+    world.journalled(&messages.iter().map(|message| (message, None)).collect::<Vec<_>>());
+    let (last, before) = messages.split_last().unwrap();
+    for message in before {
+        world.hand_over(message);
+    }
+    let inbox = world.runtime().inbox(&world.lead.session);
+    inbox::publish(world.agent_dir().path(), &inbox, last).unwrap();
+    let mut service = world.service("state");
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            crate::cli_support::until("the first is known", || world.fate_of(before[0].id).is_some());
+            world.hand_over(last);
+            world.take_out(last.id);
+        });
+    });
+    service.fate(last.id, Fate::Delivered).await;
+    service.end().await;
+    assert!(world.inbox().is_empty());
+    let journal = world.journal();
+    assert!(journal.index().sent().all(|it| it.fate == Some(Fate::Delivered) && it.again.is_none()));
+}

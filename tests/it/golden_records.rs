@@ -2,6 +2,7 @@
 //! difference stands by name in `NAMED`.
 
 use std::ffi::OsStr;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use headman::contract::lead::is_question;
@@ -137,7 +138,8 @@ fn drain(case: &Value, key: &str, verdict: Verdict) {
         for (message, expected) in sent.iter().zip(expected) {
             assert_eq!(delivered::custom_type(message.kind), expected["customType"].as_str().unwrap());
             assert_eq!(Untrusted::from(delivered::content(message)), string(&expected["content"]));
-            assert_eq!(message.id.to_string(), expected["details"]["id"]);
+            assert_eq!(delivered::content(message).len() as u64, expected["content_bytes"].as_u64().unwrap());
+            assert_details(message, &expected["details"]);
         }
         assert_eq!(
             drained.errors.is_empty(),
@@ -366,6 +368,14 @@ fn message_bytes() {
     }
 }
 
+fn assert_details(message: &Message, expected: &Value) {
+    let details = delivered::details(message);
+    assert_eq!(details.id.to_string(), expected["id"]);
+    assert_eq!(details.lease.to_string(), expected["leaseId"]);
+    assert_eq!(Untrusted::from(details.lead.clone()), string(&expected["leadSessionId"]));
+    assert_eq!(details.ask.map(|ask| ask.to_string()).as_deref(), expected["askId"].as_str());
+}
+
 #[test]
 fn delivered_messages() {
     let cases = vectors("delivered");
@@ -498,13 +508,15 @@ fn a_batch_is_of_32() {
 fn a_claim_of_another_users_process_is_unverifiable() {
     let vector = vectors("lock_eperm");
     assert_eq!(vector["answer"]["cause"], "EPERM");
-    let asked = std::thread::spawn(|| {
+    // Made before, and open to nobody: where temporary files go may be closed to it.
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
+    let path = dir.path().join("chief.lock");
+    let asked = std::thread::spawn(move || {
         if rustix::process::geteuid().is_root() {
             let nobody = rustix::process::Uid::from_raw(65_534);
             rustix::thread::set_thread_res_uid(nobody, nobody, nobody).unwrap();
         }
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("chief.lock");
         std::fs::create_dir(&path).unwrap();
         let claim = "1-aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee";
         let body = r#"{"pid":1,"id":"aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee"}"#;

@@ -151,7 +151,11 @@ fn what_leads_sent_is_printed_whole_in_both_forms() {
     assert_eq!(
         heads,
         [
-            format!("2026-11-30 09:12  read     ask      from {LEAD}  {}", id(&messages[0])),
+            format!(
+                "2026-11-30 09:12  read     ask      from {LEAD}  {}  ask {}",
+                id(&messages[0]),
+                &messages[0].ask.unwrap().to_string()[..8]
+            ),
             format!("2026-11-30 09:12  unread   message  from {OTHER}  {}", id(&messages[1])),
             format!("2026-11-30 09:12  refused  message  from {LEAD}  {}", id(&messages[2])),
             format!("2026-11-30 09:12  refused  no message  from nobody known  {}", &torn.to_string()[..8]),

@@ -49,6 +49,7 @@ mod pi_header;
 mod programs;
 mod pty;
 mod reception;
+mod reception_again;
 mod restarts;
 mod screens;
 mod send_id;

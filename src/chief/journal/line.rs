@@ -266,7 +266,7 @@ pub(super) fn preview(line: &[u8]) -> serde_json::Result<Preview> {
         && let Ok(message) = Message::parse(&record(line)?)
     {
         let Parts { said, attached } = Parts::of(&message.text);
-        if attached.is_some() {
+        if attached.is_some() && !said.is_blank() {
             return Ok(Preview { text: said.first_units(PREVIEW), whole: false });
         }
     }

@@ -6,9 +6,11 @@ use std::time::{Duration, Instant, SystemTime};
 use super::{Service, Standing};
 use crate::chief::inquiry::Which;
 use crate::chief::reception::{Reception, ReceptionError};
+use crate::chief::staff::Office;
 use crate::contract::Uuid;
+use crate::disk::mailboxes::Scan;
 use crate::fact::{Answered, Done, Fact, Inquiry, Mail, SentCounts};
-use crate::herdr::Snapshot;
+use crate::herd::inventory::Inventory;
 
 /// How long it may go unnoticed that an ask's message is missing where nothing told of a change.
 const PROJECT_AGAIN: Duration = Duration::from_secs(30);
@@ -26,7 +28,8 @@ pub(super) struct Told {
 /// What tells which messages of asks are missing.
 struct Basis {
     lease: Uuid,
-    snapshot: Option<Arc<Snapshot>>,
+    inventory: Inventory,
+    mailboxes: Arc<Scan>,
     records: Option<SystemTime>,
     /// When it was looked at.
     at: Instant,
@@ -39,7 +42,8 @@ impl Basis {
             && self.lease == later.lease
             && self.records.is_some()
             && self.records == later.records
-            && self.snapshot == later.snapshot
+            && Arc::ptr_eq(&self.mailboxes, &later.mailboxes)
+            && self.inventory == later.inventory
     }
 }
 
@@ -58,25 +62,33 @@ impl Service {
 
     /// Receives what stands in our inbox, and puts the messages of asks there that never came.
     ///
-    /// With an empty inbox, nothing is projected as long as Herdr shows the same and no record
-    /// changed, though now and then all the same: a file system may tell changes too coarsely.
-    pub(super) async fn receive(&mut self) {
+    /// Unless something is `told` to have changed, or stands in the inbox, the herd is projected only
+    /// where its inventory or the directory of the records is another, and now and then all the same:
+    /// a file system may tell changes too coarsely.
+    pub(super) async fn receive(&mut self, told: bool) {
         let Standing::Chief { lease, .. } = self.standing else { return };
         let snapshot = self.setup.snapshots.borrow().clone();
-        let last = self.told.no_ask_missing.take();
+        let last = self.told.no_ask_missing.take().filter(|_| !told);
         let received = self.on_disk(move |office| -> Result<_, ReceptionError> {
-            // Read before the records are: what changes meanwhile is noticed the next time.
-            let now = Basis { lease, snapshot, records: office.records_changed(), at: Instant::now() };
-            if !office.has_mail()? && last.as_ref().is_some_and(|last| last.holds(&now)) {
+            // Looked at before the records are read: what changes meanwhile is noticed the next time.
+            let now = snapshot.map(|snapshot| Basis {
+                lease,
+                records: office.records_changed(),
+                mailboxes: office.mailboxes(),
+                inventory: office.inventory(&snapshot, &Default::default()),
+                at: Instant::now(),
+            });
+            let holds = last.as_ref().zip(now.as_ref()).is_some_and(|(last, now)| last.holds(now));
+            if holds && !office.has_mail()? {
                 return Ok((Reception::default(), last));
             }
-            let roster = now.snapshot.as_ref().and_then(|snapshot| office.roster(snapshot).ok());
+            let roster = now.as_ref().and_then(|now| office.roster_of(&now.inventory).ok());
             let missing = match &roster {
                 Some(roster) => office.publish_missing_asks(roster, office.now())?,
                 None => 0,
             };
             let reception = office.receive(roster.as_ref())?;
-            Ok((reception, Some(now).filter(|_| roster.is_some() && missing == 0)))
+            Ok((reception, now.filter(|_| roster.is_some() && missing == 0)))
         });
         match received.await {
             Ok(Ok((reception, basis))) => {
@@ -86,7 +98,10 @@ impl Service {
                 }
                 self.tell_journal(reception.kept, None).await;
             }
-            Ok(Err(error)) => self.tell_journal(Vec::new(), Some(error.to_string())).await,
+            Ok(Err(error)) => {
+                let waits = self.on_disk(Office::what_waits).await.unwrap_or_default();
+                self.tell_journal(waits, Some(error.to_string())).await;
+            }
             Err(error) => self.tell_journal(Vec::new(), Some(error.to_string())).await,
         }
     }
