@@ -74,7 +74,12 @@ pub(super) fn inboxes(patient: &Patient<'_>) -> Section {
             }
         }
     }
-    section.say(Level::Ok, format!("{quiet} inboxes with nothing in them to know of"));
+    match quiet {
+        0 if findings.is_empty() => section.say(Level::Ok, "there are no inboxes yet".to_owned()),
+        0 => {}
+        1 => section.say(Level::Ok, "1 inbox is empty".to_owned()),
+        _ => section.say(Level::Ok, format!("{quiet} inboxes are empty")),
+    }
     findings.sort_by_key(|(level, _)| std::cmp::Reverse(*level));
     section.say_each(findings, "findings about inboxes");
     section.set("inboxes", Value::from(all));
