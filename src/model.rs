@@ -13,6 +13,7 @@ use crate::fact::{
 };
 use crate::herd::evidence::{Evidence, State, UnreadableRecord};
 use crate::herd::inventory::Inventory;
+use crate::herd::order::Names;
 use crate::herd::state_block::Observed;
 use crate::herd::surroundings::Surroundings;
 use crate::herd::{Lead, Roster, project};
@@ -23,6 +24,9 @@ const MAX_OUTCOMES: usize = 64;
 
 /// Messages of ours remembered; the oldest whose fate is final go first.
 const MAX_SENT: usize = 500;
+
+/// Leads listed no more whose names are remembered; who is gone longest goes first.
+const MAX_GONE: usize = 500;
 
 /// How Herdr answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,6 +88,8 @@ pub struct Model {
     since: HashMap<SessionId, Since>,
     outcomes: VecDeque<Outcome>,
     roster: Arc<Roster>,
+    /// What those were called that were listed, who went last at the end.
+    gone: VecDeque<(SessionId, Names)>,
     generation: u64,
 }
 
@@ -114,6 +120,7 @@ impl Model {
             since: HashMap::new(),
             outcomes: VecDeque::new(),
             roster: Arc::default(),
+            gone: VecDeque::new(),
             generation: 0,
         }
     }
@@ -238,7 +245,8 @@ impl Model {
     }
 
     fn project(&mut self, now: Now) {
-        self.roster = Arc::new(project(&self.evidence()));
+        let roster = Arc::new(project(&self.evidence()));
+        let before = std::mem::replace(&mut self.roster, roster);
         self.date_asks(now);
         let mut since = HashMap::with_capacity(self.roster.leads.len());
         for lead in &self.roster.leads {
@@ -250,6 +258,24 @@ impl Model {
             since.insert(lead.session.clone(), entry);
         }
         self.since = since;
+        self.remember_names(&before);
+    }
+
+    /// Keeps what those were called that are listed no more.
+    fn remember_names(&mut self, before: &Roster) {
+        let listed = &self.since;
+        self.gone.retain(|(session, _)| !listed.contains_key(session));
+        for lead in before.leads.iter().filter(|lead| !listed.contains_key(&lead.session)) {
+            if self.gone.len() == MAX_GONE {
+                self.gone.pop_front();
+            }
+            let names = Names {
+                display_name: lead.display_name.clone(),
+                workspace_label: lead.workspace_label.clone(),
+                name: lead.name.clone(),
+            };
+            self.gone.push_back((lead.session.clone(), names));
+        }
     }
 
     fn evidence(&self) -> Evidence {
@@ -328,6 +354,12 @@ impl Model {
     /// The lead of `session`.
     pub fn lead(&self, session: &SessionId) -> Option<&Lead> {
         self.roster.lead(session)
+    }
+
+    /// What the lead of `session` was called when it was last listed, if it was in this run and is not
+    /// now.
+    pub fn last_names(&self, session: &SessionId) -> Option<&Names> {
+        self.gone.iter().rev().find(|(gone, _)| gone == session).map(|(_, names)| names)
     }
 
     /// What Herdr shows, as of when it last answered.

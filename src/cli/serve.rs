@@ -2,6 +2,7 @@
 //! answers on the control socket.
 
 use std::num::NonZeroU32;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::signal::unix::SignalKind;
@@ -18,6 +19,7 @@ use crate::contract::json::ObjectWriter;
 use crate::control::host::{self, Host};
 use crate::control::socket::ControlSocket;
 use crate::fact::{Desk, Fact, Mail, OtherChief, Standing};
+use crate::herdr::Registration;
 use crate::herdr::locate::Located;
 use crate::herdr::reexec::{GoOn, Reexec};
 
@@ -69,6 +71,7 @@ async fn serve(
     let mut signals = Signals::new().map_err(|error| failed(&error))?;
     let control = ControlSocket::of_environment(&places.state_dir, &socket.path);
     let pane = chief_pane(go_on);
+    let registers = pane.is_ok();
     let second_attempt = second_attempt(&pane);
     let host = Host::start(host::Options {
         socket,
@@ -86,6 +89,9 @@ async fn serve(
         standing: Standing::Starting,
         serves: false,
         received: None,
+        registers,
+        registration: None,
+        mail: None,
         herdr_down: None,
         second_attempt,
     };
@@ -129,6 +135,11 @@ struct Watch<'a> {
     serves: bool,
     /// How many messages there were in all, and unread.
     received: Option<(usize, usize)>,
+    /// Whether it is to be listed in Herdr at all.
+    registers: bool,
+    /// What became known before it was Chief, and says something only once it is.
+    registration: Option<Registration>,
+    mail: Option<Arc<Mail>>,
     second_attempt: Option<Reexec>,
     /// Why Herdr does not answer, as it was told.
     herdr_down: Option<String>,
@@ -165,7 +176,11 @@ impl Watch<'_> {
                 }
             }
             Fact::Registration(registration) => {
-                self.tell("registration", &registration.to_string())?;
+                if self.standing.lease().is_some() {
+                    self.registration(&registration)?;
+                } else {
+                    self.registration = Some(registration.clone());
+                }
                 if registration.can_write_up() {
                     self.second_attempt = None;
                 } else if registration.is_not_taken_for_pi()
@@ -174,7 +189,8 @@ impl Watch<'_> {
                     return Ok(Some(Ended::Again(again)));
                 }
             }
-            Fact::Mail(mail) => self.mail(&mail)?,
+            Fact::Mail(mail) if self.standing.lease().is_some() => self.mail(&mail)?,
+            Fact::Mail(mail) => self.mail = Some(mail),
             Fact::Sent(sent) => {
                 let id = sent.id;
                 self.tell(
@@ -201,6 +217,12 @@ impl Watch<'_> {
             Standing::Chief { lease, .. } => {
                 let text = format!("Chief under lease {lease}");
                 self.tell("standing", &text)?;
+                if let Some(registration) = self.registration.take() {
+                    self.registration(&registration)?;
+                }
+                if let Some(mail) = self.mail.take() {
+                    self.mail(&mail)?;
+                }
             }
             Standing::Observer { .. } if before.lease().is_some() => {
                 self.tell("standing", "Chief mode was left by another process of yours")?;
@@ -225,6 +247,15 @@ impl Watch<'_> {
         Ok(None)
     }
 
+    /// Only what is settled: on its way into Herdr's list nothing is wrong yet.
+    fn registration(&mut self, registration: &Registration) -> Result<(), Failure> {
+        match registration {
+            Registration::Registering => Ok(()),
+            Registration::NotTried { .. } if self.registers => Ok(()),
+            settled => self.tell("registration", &settled.to_string()),
+        }
+    }
+
     fn mail(&mut self, mail: &Mail) -> Result<(), Failure> {
         if let Some(why) = &mail.stopped {
             return self.tell("received", &format!("nothing is received now: {why}"));
@@ -233,7 +264,8 @@ impl Watch<'_> {
         if self.received.replace(received) == Some(received) {
             return Ok(());
         }
-        self.tell("received", &format!("{} in the journal, {} unread", mail.total, mail.unread))
+        let messages = if mail.total == 1 { "message" } else { "messages" };
+        self.tell("received", &format!("{} {messages} in the journal, {} unread", mail.total, mail.unread))
     }
 
     fn tell(&mut self, what: &str, text: &str) -> Result<(), Failure> {

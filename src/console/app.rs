@@ -7,7 +7,7 @@ use std::time::Duration;
 use crossterm::event::KeyEvent;
 
 use super::drafts::{Draft, DraftKey};
-use super::guide::Guide;
+use super::guide::{Guide, Office};
 use super::intent::{Context, Intent};
 use super::keymap::{Keymap, Pressed, Sequence};
 use super::text::{self, Visible};
@@ -491,6 +491,19 @@ impl App {
         }
     }
 
+    /// Whether the footer names the key of `intent`: not where it does nothing, or something else.
+    /// `beside` is whether list and detail both are on the screen.
+    pub fn offers(&self, intent: Intent, beside: bool) -> bool {
+        match (intent, self.layers.last()) {
+            // It backs out.
+            (Intent::Quit, layer) => layer.is_none(),
+            (Intent::Send, _) => self.model.standing().lease().is_some(),
+            (Intent::NextMatch, Some(Layer::Inbox(state))) => state.has_search(),
+            (Intent::Open, Some(Layer::Peers(state))) => !beside && state.can_open(),
+            _ => true,
+        }
+    }
+
     /// When the next frame is due although nothing happens; `ages` is that of the ages drawn.
     pub fn next_frame(&self, ages: Option<Duration>, now: Now) -> Option<Duration> {
         let notice = self.notice.as_ref().map(|notice| notice.until.saturating_sub(now.mono));
@@ -521,8 +534,12 @@ impl App {
     /// Which key to try next, where that is to be said.
     pub fn hint(&self) -> Option<String> {
         let has_asks = self.model.roster().leads.iter().any(crate::herd::Lead::needs_you);
-        let watches = matches!(self.model.standing(), Standing::Observer { chief: OtherChief::None, .. });
-        self.guide.as_ref()?.next(self.context(), watches, has_asks, &self.settings.keymap)
+        let office = match self.model.standing() {
+            Standing::Chief { .. } => Office::Ours,
+            Standing::Observer { chief: OtherChief::None, .. } => Office::Free,
+            _ => Office::Other,
+        };
+        self.guide.as_ref()?.next(self.context(), office, has_asks, &self.settings.keymap)
     }
 
     /// The window's title: how many asks wait.

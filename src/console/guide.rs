@@ -19,6 +19,17 @@ const STEPS: &[(Intent, &str)] = &[
     (Intent::ToggleChief, "leaves Chief mode, or takes the lease again"),
 ];
 
+/// Who is Chief, as far as it matters here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Office {
+    /// We are.
+    Ours,
+    /// Nobody is.
+    Free,
+    /// Somebody else, or it is not known.
+    Other,
+}
+
 /// Which keys were tried.
 #[derive(Debug, Default)]
 pub struct Guide {
@@ -33,14 +44,20 @@ impl Guide {
 
     /// What to try next in `context`; nothing once all that can be tried here was. Without being
     /// Chief that is to become it again, since nothing else leads on.
-    pub fn next(&self, context: Context, watches: bool, has_asks: bool, keymap: &Keymap) -> Option<String> {
-        if watches && keymap.reaches(Intent::ToggleChief, context) {
-            let key = keymap.key_of(Intent::ToggleChief);
-            return Some(format!("Demo: {key} makes you Chief again; only a Chief can answer."));
+    pub fn next(&self, context: Context, chief: Office, has_asks: bool, keymap: &Keymap) -> Option<String> {
+        if chief == Office::Free
+            && context != Context::Confirm
+            && let Some(way) = keymap.way_to(Intent::ToggleChief, context)
+        {
+            return Some(format!("Demo: {way} makes you Chief again; only a Chief can answer."));
         }
         let (intent, what) = STEPS.iter().find(|(intent, _)| {
             let needs_asks = matches!(intent, Intent::NextAsk | Intent::Reply);
-            !self.tried.contains(intent) && (has_asks || !needs_asks) && keymap.reaches(*intent, context)
+            let needs_chief = matches!(intent, Intent::Reply | Intent::Send);
+            !self.tried.contains(intent)
+                && (has_asks || !needs_asks)
+                && (chief == Office::Ours || !needs_chief)
+                && keymap.reaches(*intent, context)
         })?;
         Some(format!("Demo: {} {what}.", keymap.key_of(*intent)))
     }

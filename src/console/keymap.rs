@@ -359,11 +359,23 @@ impl Keymap {
         bindings.any(|binding| context.is_in(binding.action.scope) && !binding.sequences.is_empty())
     }
 
-    /// The footer of a context: first key and label, the most useful first.
-    pub fn footer(&self, context: Context) -> Vec<(String, &'static str)> {
+    /// What to press for `intent` in `context`, to name it: where that is a letter or answers a
+    /// question, one backs out first. None when there is no way.
+    pub fn way_to(&self, intent: Intent, context: Context) -> Option<String> {
+        let key = self.keys_of(intent).into_iter().next()?;
+        if self.reaches(intent, context) {
+            return Some(key);
+        }
+        let back = self.keys_of(Intent::Back).into_iter().next()?;
+        Some(format!("{back}, then {key}"))
+    }
+
+    /// The footer of a context: first key and label of what is `offered`, the most useful first.
+    pub fn footer(&self, context: Context, offered: impl Fn(Intent) -> bool) -> Vec<(String, &'static str)> {
         self.bindings
             .iter()
             .filter(|binding| context.is_in(binding.action.scope) && !binding.action.label.is_empty())
+            .filter(|binding| offered(binding.action.intent))
             .filter_map(|binding| Some((show(binding.sequences.first()?), binding.action.label)))
             .collect()
     }

@@ -221,6 +221,14 @@ impl LeftOut {
     pub fn sentence(&self) -> String {
         format!("{} {}.", self.subject.named(), self.reason.told())
     }
+
+    /// The same where the Chief is known to be `who`.
+    pub fn sentence_of_chief(&self, who: &str) -> String {
+        match self.reason {
+            Reason::IsChief => format!("{} is {who}. Nothing needs to be done.", self.subject.named()),
+            _ => self.sentence(),
+        }
+    }
 }
 
 /// How many agents of Herdr's are left out for being managed: they need no line each.

@@ -308,11 +308,16 @@ fn json_lines_of_a_chief_without_a_screen() {
     let mut child = herd.place.command(&["serve", "--json"]).stderr(Stdio::null()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let mut seen = Vec::new();
-    while !seen.iter().any(|what| what == "standing") {
+    let settled = ["standing", "registration", "received"];
+    while !settled.iter().all(|what| seen.iter().any(|it| it == what)) {
         let line: serde_json::Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
         assert!(line["at"].as_u64().unwrap() > 1_700_000_000_000 && line["text"].is_string());
+        assert!(!line["text"].as_str().unwrap().contains("not the Chief"), "{line}");
         seen.push(line["what"].as_str().unwrap().to_owned());
     }
+    // Before it is Chief neither says anything.
+    let first = seen.iter().find(|what| settled.contains(&what.as_str()));
+    assert_eq!(first.map(String::as_str), Some("standing"), "{seen:?}");
     rustix::process::kill_process(pid_of(&child), rustix::process::Signal::INT).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(130));
 }

@@ -13,7 +13,7 @@ use headman::contract::{Kind, Message, Timestamp, Uuid};
 use headman::disk::AgentDir;
 use headman::fact::{Answer, Answered, Fact, Found, Inquiry, Mail, Needle, Now, Query};
 
-use crate::screens::{START, app, app_in, at, press, session, shown, uuid};
+use crate::screens::{LEADS, START, app, app_in, at, inventory, press, records, session, shown, uuid};
 
 /// A console over a journal, without a service: what the inbox asks is answered here.
 struct Desk {
@@ -272,20 +272,22 @@ fn n_goes_through_every_place_of_what_is_searched_for() {
     assert!(desk.screen(80, 24).contains("Nothing is searched for: / begins."));
     desk.press("/token\n", at(240));
     assert!(desk.screen(80, 24).contains("2 found"));
+    // The list says how each begins.
+    let beside = |desk: &Desk| {
+        let screen = desk.screen(80, 24);
+        screen.lines().map(|line| line.chars().skip(38).chain(['\n']).collect::<String>()).collect::<String>()
+    };
     let top = |desk: &Desk| desk.screen(80, 24).lines().nth(2).unwrap().contains("message received");
     assert!(top(&desk));
     desk.press("n", at(240));
     assert!(!top(&desk), "the second place is far below");
     desk.press("n", at(240));
-    let screen = desk.screen(80, 24);
-    assert!(screen.contains("token word token"), "the next letter that has it: {screen}");
+    let text = beside(&desk);
+    assert!(text.contains("token word token"), "the next letter that has it: {text}");
     desk.press("nn", at(240));
-    assert!(desk.screen(80, 24).contains("token word token"), "there is none after it");
+    assert!(beside(&desk).contains("token word token"), "there is none after it");
     desk.press("NN", at(240));
-    assert!(
-        !top(&desk) && !desk.screen(80, 24).contains("token word token"),
-        "the last place of that before"
-    );
+    assert!(!top(&desk) && !beside(&desk).contains("token word token"), "the last place of that before");
     desk.press("N", at(240));
     assert!(top(&desk));
 }
@@ -339,6 +341,52 @@ fn the_lead_of_a_letter_is_answered_and_written_to_from_there() {
     // s-gone is not listed.
     desk.press("\u{1b}\u{1b}jjjm", at(240));
     assert!(desk.screen(120, 40).contains("That lead is not listed now."));
+}
+
+/// Who is listed no more keeps its name, and what it asks now nobody knows.
+#[test]
+fn a_lead_that_is_gone_keeps_its_name_and_nothing_is_said_of_its_ask() {
+    let mut desk = desk();
+    desk.press("iG", at(240));
+    assert!(desk.screen(120, 40).contains("It still asks this"));
+    let gone = |desk: &mut Desk| {
+        let others: Vec<_> = LEADS.iter().filter(|lead| lead.session != "s-auth").copied().collect();
+        desk.app.facts(vec![Fact::Inventory(std::sync::Arc::new(inventory(&others)))], at(241));
+    };
+    gone(&mut desk);
+    let screen = desk.screen(120, 40);
+    assert!(screen.contains("\u{250c} api/main/auth-rewrite \u{2500}"), "{screen}");
+    assert!(screen.contains("\u{25b8}  auth-rewrite "), "{screen}");
+    assert!(screen.contains("Its lead is not listed now: s-auth."), "{screen}");
+    assert!(!screen.contains("asks this"), "{screen}");
+    desk.press("l", at(241));
+    assert!(desk.screen(120, 40).contains("from api/main/auth-rewrite"));
+    // Another that is called so now is not taken for it.
+    let mut leads = LEADS.to_vec();
+    leads[0].session = "s-new";
+    leads[0].workspace = "w6";
+    desk.app.facts(vec![Fact::Inventory(std::sync::Arc::new(inventory(&leads)))], at(242));
+    desk.app.facts(vec![Fact::Leads(std::sync::Arc::new(records(&leads)))], at(242));
+    desk.press("l", at(242));
+    let screen = desk.screen(120, 40);
+    assert!(screen.contains("\u{25b8}  ap\u{2026}/auth-rewrite"), "{screen}");
+    // Who was never listed has but its session.
+    assert!(screen.contains(" s-gone "), "{screen}");
+}
+
+#[test]
+fn an_observer_is_not_promised_that_the_inbox_answers_or_marks() {
+    let mut desk = desk();
+    let chief = headman::fact::OtherChief::None;
+    let standing = headman::fact::Standing::Observer { chief, refused: None };
+    desk.app.facts(vec![Fact::Standing(standing)], at(240));
+    desk.press("ij", at(240));
+    let screen = desk.screen(120, 40);
+    assert!(screen.contains("unread: become Chief (c) to mark it as read."), "{screen}");
+    assert!(!screen.contains("marks it as read"), "{screen}");
+    desk.press("G", at(240));
+    let screen = desk.screen(120, 40);
+    assert!(screen.contains("It still asks this: become Chief (c) to reply."), "{screen}");
 }
 
 #[test]

@@ -13,7 +13,7 @@ use headman::contract::{
     Claim, Descriptor, Kind, LeadRecord, PendingAsk, SessionId, Timestamp, Untrusted, Uuid,
 };
 use headman::fact::{
-    AskTime, Done, Fact, Fate, LeadRead, Now, OtherChief, Outcome, Sent, Standing, Watching,
+    AskTime, Desk, Done, Fact, Fate, LeadRead, Now, OtherChief, Outcome, Sent, Standing, Watching,
 };
 use headman::herd::evidence::{AgentSession, LiveAgent, Provenance, State};
 use headman::herd::inventory::Inventory;
@@ -34,9 +34,10 @@ pub(crate) fn at(seconds: u64) -> Now {
     Now { wall: Timestamp::from_millis(START + seconds * 1000), mono: Duration::from_secs(1000 + seconds) }
 }
 
+#[derive(Clone, Copy)]
 pub(crate) struct Lead {
-    session: &'static str,
-    workspace: &'static str,
+    pub(crate) session: &'static str,
+    pub(crate) workspace: &'static str,
     name: &'static str,
     state: State,
     question: Option<&'static str>,
@@ -521,8 +522,15 @@ fn a_demo_names_the_next_key_to_try() {
     app.facts(Vec::new(), at(1));
     let hint = |app: &App, width, height| {
         let screen = shown(app, width, height, at(2));
-        screen.lines().find(|line| line.contains("Demo:")).map(|line| line.trim().to_owned())
+        let lines: Vec<&str> = screen.lines().map(str::trim).collect();
+        let at = lines.iter().position(|line| line.contains("Demo:"))?;
+        Some(lines[at..lines.len() - 1].join(" "))
     };
+    for width in [60, 49, 40] {
+        let whole = "Demo: n goes to the ask that waits longest, and to the next from there.";
+        assert_eq!(hint(&app, width, 24).as_deref(), Some(whole), "{}", shown(&app, width, 24, at(2)));
+    }
+    assert_eq!(hint(&app, 20, 12), None, "half of it is none");
     assert_eq!(
         hint(&app, 80, 24).as_deref(),
         Some("Demo: n goes to the ask that waits longest, and to the next from there.")
@@ -541,4 +549,112 @@ fn a_demo_names_the_next_key_to_try() {
     app.facts(vec![Fact::Standing(Standing::Observer { chief: OtherChief::None, refused: None })], at(3));
     press(&mut app, "\u{1b}", at(3));
     assert!(hint(&app, 80, 24).unwrap().contains("Demo: c makes you Chief again"));
+    // Where a letter is text, that is another way.
+    press(&mut app, "nr", at(3));
+    assert!(hint(&app, 80, 24).unwrap().contains("Demo: esc, then c makes you Chief again"));
+}
+
+fn observes(app: &mut App) {
+    let standing = Standing::Observer { chief: OtherChief::None, refused: None };
+    app.facts(vec![Fact::Standing(standing)], at(1));
+}
+
+/// The last line of the screen.
+fn key_bar(app: &App, width: u16) -> String {
+    shown(app, width, 24, at(2)).lines().last().unwrap().to_owned()
+}
+
+#[test]
+fn who_is_not_chief_is_told_the_way_instead_of_a_promise() {
+    let mut app = app();
+    press(&mut app, "nr", at(1));
+    assert!(key_bar(&app, 80).contains("enter send"));
+    assert!(!shown(&app, 80, 24, at(2)).contains("Only a Chief"));
+    observes(&mut app);
+    for (width, height) in [(120, 40), (80, 24)] {
+        let screen = shown(&app, width, height, at(2));
+        assert!(screen.contains("press esc, then c to become Chief and answer"), "{screen}");
+        assert!(screen.contains("Only a Chief can send; a draft is kept."), "{screen}");
+        assert!(!screen.contains("enter send") && !screen.contains("press c "), "{screen}");
+    }
+    press(&mut app, "\u{1b}", at(2));
+    let screen = shown(&app, 80, 24, at(2));
+    assert!(screen.contains("press c to become Chief and answer"), "{screen}");
+}
+
+#[test]
+fn the_key_bar_names_what_the_keys_do() {
+    let mut app = app();
+    assert!(key_bar(&app, 200).contains("q quit"));
+    for open in ["?", "d", "v", "i", "n\n"] {
+        press(&mut app, open, at(1));
+        let bar = key_bar(&app, 200);
+        assert!(bar.contains("esc back") && !bar.contains("q quit"), "{open}: {bar}");
+        press(&mut app, "q", at(1));
+        assert!(key_bar(&app, 200).contains("q quit"), "{open}");
+    }
+    assert!(app.take_effects().iter().all(|effect| !matches!(effect, Effect::Quit)));
+    press(&mut app, "i", at(1));
+    let bar = key_bar(&app, 80);
+    assert!(bar.contains("l this lead") && !bar.contains("n next match"), "{bar}");
+    press(&mut app, "/rows\n", at(1));
+    assert!(key_bar(&app, 80).contains("n next match"));
+}
+
+#[test]
+fn no_key_in_the_help_is_cut() {
+    let mut app = app();
+    press(&mut app, "?", at(1));
+    let wide = shown(&app, 80, 200, at(1));
+    assert!(wide.contains("ctrl-j, alt-enter, shift-enter  New line (so does"), "{wide}");
+    for width in [20, 40, 60] {
+        let screen = shown(&app, width, 200, at(1));
+        assert!(screen.lines().skip(1).all(|line| !line.contains('\u{2026}')), "{screen}");
+        assert!(screen.contains("Become the Chief") || width < 40, "{screen}");
+    }
+    for width in [40, 60] {
+        assert!(shown(&app, width, 200, at(1)).contains("shift-enter"));
+    }
+}
+
+#[test]
+fn the_chief_that_is_us_is_called_so_in_the_diagnostics() {
+    let mut app = app();
+    let mut inventory = inventory(LEADS);
+    inventory.agents.push(LiveAgent {
+        workspace: Some("w9".into()),
+        tab: Some("w9:t1".into()),
+        pane: Some("w9:p1".into()),
+        ..LiveAgent::new(AgentSession::Known("chief".into()))
+    });
+    app.facts(vec![Fact::Inventory(Arc::new(inventory))], at(1));
+    press(&mut app, "d", at(1));
+    let told = |app: &App| shown(app, 200, 40, at(1));
+    let said = "The agent \"chief\" in pane \"w9:p1\" is this console. Nothing needs to be done.";
+    assert!(told(&app).contains(said), "{}", told(&app));
+    // Whether it is, is not known where Herdr does not list us as it should.
+    app.facts(vec![Fact::Registration(Registration::Registering)], at(1));
+    assert!(told(&app).contains("in pane \"w9:p1\" is the Chief itself."), "{}", told(&app));
+    let desk = Desk::Of { pid: 4_711, answers: true };
+    app.facts(vec![Fact::Registration(Registration::Registered), Fact::Desk(desk)], at(1));
+    assert!(told(&app).contains("is the Chief that this console uses, process 4711."), "{}", told(&app));
+}
+
+#[test]
+fn of_those_gone_a_bounded_number_of_names_is_kept() {
+    let mut app = app();
+    let many = (0..600).map(|nth| Lead { session: format!("many-{nth:03}").leak(), ..LEADS[2] });
+    let mut leads: Vec<Lead> = LEADS.to_vec();
+    leads.extend(many);
+    let mut all = inventory(&leads);
+    for (nth, agent) in all.agents.iter_mut().enumerate() {
+        agent.pane = Some(format!("w3:p{nth}").as_str().into());
+    }
+    app.facts(vec![Fact::Leads(Arc::new(records(&leads))), Fact::Inventory(Arc::new(all))], at(1));
+    assert_eq!(app.model.roster().leads.len(), 605);
+    app.facts(vec![Fact::Inventory(Arc::new(inventory(LEADS)))], at(2));
+    let kept = leads.iter().filter(|lead| app.model.last_names(&session(lead.session)).is_some());
+    assert_eq!(kept.count(), 500);
+    // Who is listed has its name there.
+    assert!(app.model.last_names(&session("s-tf")).is_none());
 }

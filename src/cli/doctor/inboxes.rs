@@ -74,7 +74,12 @@ pub(super) fn inboxes(patient: &Patient<'_>) -> Section {
             }
         }
     }
-    section.say(Level::Ok, format!("{quiet} inboxes with nothing in them to know of"));
+    match quiet {
+        0 if findings.is_empty() => section.say(Level::Ok, "there are no inboxes yet".to_owned()),
+        0 => {}
+        1 => section.say(Level::Ok, "1 inbox is empty".to_owned()),
+        _ => section.say(Level::Ok, format!("{quiet} inboxes are empty")),
+    }
     findings.sort_by_key(|(level, _)| std::cmp::Reverse(*level));
     section.say_each(findings, "findings about inboxes");
     section.set("inboxes", Value::from(all));
@@ -114,7 +119,8 @@ fn judge(counts: &Counts, whose: &str, blocked: bool, findings: &mut Vec<(Level,
         findings.push((Level::Warn, format!("{whose} holds {} quarantined records", counts.quarantined)));
     }
     if counts.waiting > 0 {
-        findings.push((Level::Ok, format!("{whose} holds {} messages that wait", counts.waiting)));
+        let messages = if counts.waiting == 1 { "message that waits" } else { "messages that wait" };
+        findings.push((Level::Ok, format!("{whose} holds {} {messages}", counts.waiting)));
     }
     if counts.malformed > 0 {
         findings

@@ -117,7 +117,7 @@ fn configured_keys_replace_the_default_ones_everywhere() {
     assert_eq!(press(&map, Context::Roster, "q"), Pressed::Unbound);
     assert_eq!(press(&map, Context::Roster, "space"), Pressed::Pending);
     assert_eq!(map.keys_of(Intent::Down), ["ctrl-n", "s"]);
-    assert!(!map.footer(Context::Roster).iter().any(|(_, label)| *label == "quit"));
+    assert!(!map.footer(Context::Roster, |_| true).iter().any(|(_, label)| *label == "quit"));
     let lines: Vec<_> = map.help().into_iter().flat_map(|(_, lines)| lines).collect();
     assert!(lines.iter().any(|line| line.name == "quit" && line.keys.is_empty()));
     assert!(lines.iter().any(|line| line.name == "first" && line.keys == ["space g"]));
@@ -165,9 +165,9 @@ fn conflicts_are_found_within_a_context_only() {
 
 #[test]
 fn the_footer_is_made_from_the_table() {
-    let footer = default().footer(Context::Composer);
+    let footer = default().footer(Context::Composer, |_| true);
     let expected = [("enter", "send"), ("ctrl-j", "new line"), ("esc", "back")];
     assert_eq!(footer, expected.map(|(key, label)| (key.to_owned(), label)));
-    let roster = default().footer(Context::Roster);
+    let roster = default().footer(Context::Roster, |_| true);
     assert_eq!(roster[0], ("n".to_owned(), "next ask"));
 }

@@ -80,6 +80,11 @@ impl<K: Clone + PartialEq> Browser<K> {
         std::mem::take(&mut self.in_detail)
     }
 
+    /// Whether the keys go to the detail.
+    pub fn is_in_detail(&self) -> bool {
+        self.in_detail
+    }
+
     /// The key under the cursor.
     pub fn selected(&self) -> Option<&K> {
         self.selected.as_ref()

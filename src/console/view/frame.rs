@@ -62,16 +62,18 @@ pub fn draw(app: &App, now: Now, frame: &mut Frame<'_>) -> Option<Duration> {
             }
             let top = 1 + shown as u16;
             let mut bottom = 1;
-            if let Some(hint) = app.hint()
-                && area.height >= LOW
-            {
-                bottom = 2;
-                let at = row(area, area.height - bottom);
-                pen.put(at.x + 1, at.y, at.right(), &text::line(&hint), Role::Notice);
+            let hint = app.hint().map(|hint| text::line(&hint).wrap(room)).unwrap_or_default();
+            // Half a hint is none.
+            if area.height >= LOW && hint.len() <= most.max(2) {
+                for line in hint.iter().rev() {
+                    bottom += 1;
+                    let at = row(area, area.height - bottom);
+                    pen.put(at.x + 1, at.y, at.right(), line, Role::Notice);
+                }
             }
             let body = Rect { y: area.y + top, height: area.height - top - bottom, ..area };
             let cursor = views(app, now, body, &mut pen, &mut ages);
-            footer(app, row(area, area.height - 1), &mut pen);
+            footer(app, body, row(area, area.height - 1), &mut pen);
             cursor
         }
     };
@@ -186,7 +188,7 @@ fn header(app: &App, now: Now, line: Rect, pen: &mut Pen<'_>, ages: &mut Ages) {
 /// What is not as it should be, the gravest first, with the next step.
 fn banners(app: &App, now: Now, ages: &mut Ages) -> Vec<(Visible, Role)> {
     let model = &app.model;
-    let key = |intent: Intent| app.settings.keymap.key_of(intent);
+    let key = |intent: Intent| app.settings.keymap.way_to(intent, app.context()).unwrap_or_default();
     let chief_key = key(Intent::ToggleChief);
     let mut out: Vec<(String, Role)> = Vec::new();
     if let Some(pid) = model.silent_desk() {
@@ -400,7 +402,7 @@ fn counted(count: usize, what: &str) -> String {
 }
 
 /// A question, a notice, or the keys that do something here.
-fn footer(app: &App, line: Rect, pen: &mut Pen<'_>) {
+fn footer(app: &App, body: Rect, line: Rect, pen: &mut Pen<'_>) {
     if let Some(confirm) = &app.confirm {
         let asks = app.model.roster().leads.iter().filter(|lead| lead.needs_you()).count();
         let queued = app.model.queued();
@@ -428,7 +430,9 @@ fn footer(app: &App, line: Rect, pen: &mut Pen<'_>) {
     if let Some(keys) = app.sequence.shown() {
         x = pen.put(x, line.y, line.right(), &text::line(format_args!("{keys} \u{2026}   ")), Role::Notice);
     }
-    for (key, label) in app.settings.keymap.footer(app.context()) {
+    let (list, beside) = split(body, 0, false);
+    let beside = list.is_some() && beside.is_some();
+    for (key, label) in app.settings.keymap.footer(app.context(), |intent| app.offers(intent, beside)) {
         let key = text::line(&key);
         let label = text::line(format_args!(" {label}"));
         let width = (key.width() + label.width()) as u16;

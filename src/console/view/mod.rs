@@ -12,8 +12,11 @@ pub mod list;
 pub mod peers;
 pub mod roster;
 
+use super::intent::Intent;
+use super::keymap::Keymap;
 use super::theme::Mark;
 use crate::herd::State;
+use crate::model::Model;
 
 /// What a state shows; `active` is how many active agents a lead has.
 pub fn mark_of(state: State, active: usize) -> Mark {
@@ -27,5 +30,15 @@ pub fn mark_of(state: State, active: usize) -> Mark {
         State::Done => Mark::Done,
         State::Unknown => Mark::Unknown,
         State::Lost => Mark::Lost,
+    }
+}
+
+/// What somebody who is not Chief does before anything that only a Chief may; none for the Chief.
+pub fn become_chief_first(model: &Model, keymap: &Keymap) -> Option<String> {
+    let key = keymap.key_of(Intent::ToggleChief);
+    match model.standing().lease() {
+        Some(_) => None,
+        None if key.is_empty() => Some("become Chief".to_owned()),
+        None => Some(format!("become Chief ({key})")),
     }
 }

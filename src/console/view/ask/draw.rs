@@ -4,7 +4,7 @@ use ratatui::layout::Rect;
 
 use super::State;
 use crate::console::age::Ages;
-use crate::console::intent::Intent;
+use crate::console::intent::{Context, Intent};
 use crate::console::keymap::Keymap;
 use crate::console::paint::Pen;
 use crate::console::text::{self, Visible};
@@ -29,9 +29,10 @@ pub fn draw(
     pen: &mut Pen<'_>,
     ages: &mut Ages,
 ) -> Option<(u16, u16)> {
+    let told = told(state, model, keymap);
     let below = if state.composing {
-        let told = u16::from(state.note.is_some() || state.problem.is_some() || state.underway) * 2;
-        let wanted = state.composer.rows(area.width.saturating_sub(4)) + 2 + told;
+        let told_rows = u16::from(told.is_some()) * 2;
+        let wanted = state.composer.rows(area.width.saturating_sub(4)) + 2 + told_rows;
         wanted.clamp(COMPOSER_ROWS.0, COMPOSER_ROWS.1).min(area.height / 2).max(3)
     } else if state.sent.is_some() || !state.composer.is_empty() {
         5.min(area.height / 2)
@@ -45,7 +46,7 @@ pub fn draw(
         return None;
     }
     if state.composing {
-        return composer(state, below, pen);
+        return composer(state, told, below, pen);
     }
     outcome(state, model, now, keymap, below, pen, ages);
     None
@@ -126,8 +127,30 @@ fn attached(ask: &PendingAsk) -> Option<String> {
     (!before.is_empty()).then(|| before.to_owned())
 }
 
+/// What there is to know before this is sent.
+fn told(state: &State, model: &Model, keymap: &Keymap) -> Option<(Visible, Role)> {
+    if state.underway {
+        Some((text::line("Sending \u{2026}"), Role::Notice))
+    } else if let Some(problem) = &state.problem {
+        Some((text::line(problem), Role::Alarm))
+    } else if !state.pending && !state.is_message() {
+        Some((text::line("The lead does not ask this any more: the draft is kept."), Role::Warning))
+    } else if model.standing().lease().is_none() {
+        let way = keymap.way_to(Intent::ToggleChief, Context::Composer);
+        let way = way.map(|way| format!(" To become it: {way}.")).unwrap_or_default();
+        Some((text::line(format_args!("Only a Chief can send; a draft is kept.{way}")), Role::Notice))
+    } else {
+        state.note.map(|note| (text::line(note), Role::Notice))
+    }
+}
+
 /// The text being written, with the bytes it takes and why it can't be sent.
-fn composer(state: &State, area: Rect, pen: &mut Pen<'_>) -> Option<(u16, u16)> {
+fn composer(
+    state: &State,
+    told: Option<(Visible, Role)>,
+    area: Rect,
+    pen: &mut Pen<'_>,
+) -> Option<(u16, u16)> {
     let bytes = state.composer.bytes();
     let what = if state.is_message() { "Message" } else { "Reply" };
     // What is counted is more than what is typed.
@@ -139,15 +162,6 @@ fn composer(state: &State, area: Rect, pen: &mut Pen<'_>) -> Option<(u16, u16)> 
         let x = area.right().saturating_sub(over.width() as u16 + 2);
         pen.put(x, area.y, area.right(), &over, Role::Alarm);
     }
-    let told: Option<(Visible, Role)> = if state.underway {
-        Some((text::line("Sending \u{2026}"), Role::Notice))
-    } else if let Some(problem) = &state.problem {
-        Some((text::line(problem), Role::Alarm))
-    } else if !state.pending && !state.is_message() {
-        Some((text::line("The lead does not ask this any more: the draft is kept."), Role::Warning))
-    } else {
-        state.note.map(|note| (text::line(note), Role::Notice))
-    };
     let mut rows = inside;
     if let Some((told, role)) = told
         && rows.height > 1

@@ -188,9 +188,15 @@ fn left_out_of_the_list(app: &App) -> Findings {
     if managed > 0 {
         out.push((Gravity::Note, left_out::managed_sentence(managed)));
     }
+    // Another place, or another process, is not told apart from us by the session alone.
+    let us = match app.model.desk() {
+        Some(Desk::Of { pid, .. }) => format!("the Chief that this console uses, process {pid}"),
+        _ if app.model.registration().can_write_up() => "this console".to_owned(),
+        _ => "the Chief itself".to_owned(),
+    };
     for left_out in left_out {
         let gravity = if left_out.reason.is_expected() { Gravity::Note } else { Gravity::Warning };
-        out.push((gravity, left_out.sentence()));
+        out.push((gravity, left_out.sentence_of_chief(&us)));
     }
     out
 }

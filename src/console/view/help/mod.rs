@@ -9,7 +9,7 @@ use super::list::Scroll;
 use crate::console::intent::{Context, Intent};
 use crate::console::keymap::Keymap;
 use crate::console::paint::Pen;
-use crate::console::text;
+use crate::console::text::{self, Visible};
 use crate::console::theme::{Mark, Role};
 
 /// What the operator sees of it.
@@ -65,8 +65,17 @@ pub fn draw(state: &State, keymap: &Keymap, area: Rect, pen: &mut Pen<'_>) {
         return;
     }
     let wanted = state.filter.text().to_lowercase();
+    let help = keymap.help();
+    let room = usize::from(inside.width).saturating_sub(2);
+    let shown = |keys: &[String]| match keys {
+        [] => text::line("(no key)"),
+        keys => text::line(&keys.join(", ")),
+    };
+    let longest = help.iter().flat_map(|(_, help)| help).map(|line| shown(&line.keys).width()).max();
+    // What the keys do has half of the width at least.
+    let column = longest.unwrap_or(0).min((room / 2).saturating_sub(4)).max(1);
     let mut lines = Vec::new();
-    for (context, help) in keymap.help() {
+    for (context, help) in help {
         let fitting: Vec<_> = help
             .into_iter()
             .filter(|line| {
@@ -79,31 +88,42 @@ pub fn draw(state: &State, keymap: &Keymap, area: Rect, pen: &mut Pen<'_>) {
         if fitting.is_empty() {
             continue;
         }
-        lines.push(Line::plain(text::line(context.title()), Role::Heading));
+        let title = text::line(context.title()).wrap(room);
+        lines.extend(title.into_iter().map(|line| Line::plain(line, Role::Heading)));
         for line in fitting {
-            let keys = if line.keys.is_empty() { "(no key)".to_owned() } else { line.keys.join(", ") };
-            lines.push(Line::Pieces(vec![
-                (text::line(format_args!("  {keys}")).pad_end(30), Role::Key),
-                (text::line(line.help), Role::Text),
-            ]));
+            table_row(&mut lines, (&shown(&line.keys), Role::Key), line.help, column, room);
         }
         lines.push(Line::empty());
     }
     if wanted.is_empty() {
         lines.push(Line::plain(text::line("Signs"), Role::Heading));
         for mark in Mark::ALL {
-            lines.push(Line::Pieces(vec![
-                (text::line(format_args!("  {}", pen.glyphs().mark(mark))).pad_end(30), mark.role()),
-                (text::line(mark.word()), Role::Text),
-            ]));
+            let sign = text::line(pen.glyphs().mark(mark));
+            table_row(&mut lines, (&sign, mark.role()), mark.word(), column, room);
         }
-        lines.push(Line::Pieces(vec![
-            (text::line("  3/5").pad_end(30), Role::Working),
-            (text::line("agents: active / all of this lead"), Role::Text),
-        ]));
+        let agents = "agents: active / all of this lead";
+        table_row(&mut lines, (&text::line("3/5"), Role::Working), agents, column, room);
     }
     if lines.is_empty() {
         lines.push(Line::plain(text::line("Nothing matches; Esc shows all."), Role::Muted));
     }
     draw_lines(&lines, &state.scroll, inside, pen);
+}
+
+/// Keys or a sign in a column of their own, and beside it what is said of them; each is wrapped where it
+/// does not fit.
+fn table_row(lines: &mut Vec<Line>, (left, role): (&Visible, Role), right: &str, column: usize, room: usize) {
+    let mut left = left.wrap(column).into_iter();
+    let mut right = text::line(right).wrap(room.saturating_sub(column + 4).max(8)).into_iter();
+    loop {
+        let (keys, told) = (left.next(), right.next());
+        if keys.is_none() && told.is_none() {
+            return;
+        }
+        let keys = text::line(format_args!("  {}", keys.unwrap_or_default()));
+        lines.push(Line::Pieces(vec![
+            (keys.pad_end(column + 4), role),
+            (told.unwrap_or_default(), Role::Text),
+        ]));
+    }
 }

@@ -11,16 +11,20 @@ use crate::console::keymap::Keymap;
 use crate::console::paint::Pen;
 use crate::console::text::{self, Visible};
 use crate::console::theme::Role;
+use crate::console::view::become_chief_first;
 use crate::console::view::browse::{Above, draw_nothing};
 use crate::console::view::detail::Line;
-use crate::contract::{Kind, SessionId, Timestamp};
+use crate::contract::{Kind, SessionId, Timestamp, Untrusted};
 use crate::fact::{Letter, Now};
 use crate::model::Model;
 
-/// From so many columns on a row also says how the text begins.
-const WITH_TEXT: u16 = 46;
-/// Columns of the sender then.
-const SENDER: usize = 16;
+/// From so many columns on a row also says how the text begins: of several from one lead, nothing else
+/// tells which is which.
+const WITH_TEXT: u16 = 30;
+/// From so many on the sender's name has room beside it.
+const WIDE: u16 = 46;
+/// Columns of the sender beside the text, in a narrow row and in a wide one.
+const SENDER: (usize, usize) = (10, 16);
 
 /// Draws list and detail into `area`.
 pub fn draw(
@@ -98,12 +102,32 @@ fn narrowing(state: &State, model: &Model, pen: &Pen<'_>) -> Option<Above> {
     })
 }
 
-/// The lead's name where it is listed now, else its session.
+/// The lead's name, the last one where it is not listed now; its session where it never was.
 fn sender(lead: Option<&SessionId>, model: &Model) -> Visible {
     let Some(session) = lead else { return text::line("from nobody known") };
-    match model.lead(session) {
-        Some(lead) => text::line(&lead.display_name),
-        None => text::line(session.as_untrusted()),
+    match (model.lead(session), model.last_names(session)) {
+        (Some(lead), _) => text::line(&lead.display_name),
+        (None, Some(names)) => text::line(&names.display_name),
+        (None, None) => text::line(session.as_untrusted()),
+    }
+}
+
+/// The same where there is little room: where no lead listed is called so as well, the last part of
+/// the name will do.
+fn short_sender(lead: Option<&SessionId>, model: &Model) -> Visible {
+    let listed = lead.and_then(|session| model.lead(session));
+    let name = match (listed, lead) {
+        (Some(lead), _) => Some(&lead.name),
+        (None, Some(session)) => model.last_names(session).map(|names| &names.name),
+        (None, None) => None,
+    };
+    let others = |name: &Untrusted| {
+        let leads = model.roster().leads.iter();
+        leads.filter(|it| it.name == *name && Some(&it.session) != lead).count()
+    };
+    match name {
+        Some(name) if others(name) == 0 => text::line(name),
+        _ => sender(lead, model),
     }
 }
 
@@ -157,15 +181,10 @@ fn draw_letter(
         pen.put(x, y, right.saturating_sub(1), &begin, Role::Text);
         return;
     }
-    let name = match lead {
-        // Where no other is called so, the last part of the name will do.
-        Some(lead) if model.roster().leads.iter().filter(|it| it.name == lead.name).count() == 1 => {
-            text::line(&lead.name)
-        }
-        _ => sender(letter.lead.as_ref(), model),
-    };
-    pen.put(x, y, right, &name.truncate_middle(SENDER), Role::Text);
-    pen.put(x + SENDER as u16 + 1, y, right.saturating_sub(1), &begin, Role::Muted);
+    let room = if line.width < WIDE { SENDER.0 } else { SENDER.1 };
+    let name = short_sender(letter.lead.as_ref(), model).truncate_middle(room);
+    pen.put(x, y, right, &name, Role::Text);
+    pen.put(x + room as u16 + 1, y, right.saturating_sub(1), &begin, Role::Muted);
 }
 
 /// On the wall clock: the journal's times are kept over restarts.
@@ -203,17 +222,33 @@ fn detail(
         let session = text::line(session).truncate_middle(room.saturating_sub(32).max(8));
         say(&format!("Its lead is not listed now: {session}."), Role::Muted);
     }
-    if letter.kind == Some(Kind::LeadAsk) && letter.refused.is_none() {
-        let is_open = lead.and_then(|(_, lead)| lead?.pending_ask.as_ref()).map(|ask| ask.ask) == letter.ask;
-        if is_open {
-            say(&format!("It still asks this: {} replies.", keymap.key_of(Intent::Reply)), Role::NeedsYou);
-        } else {
-            say("It does not ask this any more.", Role::Muted);
+    let first = become_chief_first(model, keymap);
+    // Of a lead that is not listed nobody knows what it asks.
+    if let Some((_, Some(lead))) = lead
+        && letter.kind == Some(Kind::LeadAsk)
+        && letter.refused.is_none()
+    {
+        let is_open = lead.pending_ask.as_ref().map(|ask| ask.ask) == letter.ask;
+        match &first {
+            _ if !is_open => say("It does not ask this any more.", Role::Muted),
+            None => {
+                say(
+                    &format!("It still asks this: {} replies.", keymap.key_of(Intent::Reply)),
+                    Role::NeedsYou,
+                );
+            }
+            Some(first) => say(&format!("It still asks this: {first} to reply."), Role::NeedsYou),
         }
     }
     if letter.is_unread() {
-        let (open, on) = (keymap.key_of(Intent::Open), pen.glyphs().on);
-        say(&format!("{on} unread: {open} marks it as read."), Role::Notice);
+        let on = pen.glyphs().on;
+        match &first {
+            None => {
+                let open = keymap.key_of(Intent::Open);
+                say(&format!("{on} unread: {open} marks it as read."), Role::Notice);
+            }
+            Some(first) => say(&format!("{on} unread: {first} to mark it as read."), Role::Notice),
+        }
     }
     lines.push(Line::Rule(text::line("text"), Role::Heading));
     let Some((body, whole)) = state.text() else { return (lines, None) };

@@ -366,6 +366,11 @@ impl State {
         was_narrowed
     }
 
+    /// Whether anything is searched for.
+    pub fn has_search(&self) -> bool {
+        self.needle.is_some()
+    }
+
     /// Whether more may be listed yet.
     fn is_searching(&self) -> bool {
         self.finding.is_some() || !self.gaps.is_empty()

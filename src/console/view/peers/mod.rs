@@ -33,6 +33,11 @@ impl State {
         self.browser.intent(intent, &hashes(model));
     }
 
+    /// Whether a peer is under the cursor whose detail is not open.
+    pub fn can_open(&self) -> bool {
+        self.browser.selected().is_some() && !self.browser.is_in_detail()
+    }
+
     /// Backs out of the detail; says whether the peers stay open.
     pub fn back(&mut self) -> bool {
         self.browser.back()
