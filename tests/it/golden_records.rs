@@ -372,7 +372,7 @@ fn assert_details(message: &Message, expected: &Value) {
     let details = delivered::details(message);
     assert_eq!(details.id.to_string(), expected["id"]);
     assert_eq!(details.lease.to_string(), expected["leaseId"]);
-    assert_eq!(Untrusted::from(details.lead.clone()), string(&expected["leadSessionId"]));
+    assert_eq!(details.lead.clone(), string(&expected["leadSessionId"]));
     assert_eq!(details.ask.map(|ask| ask.to_string()).as_deref(), expected["askId"].as_str());
 }
 
