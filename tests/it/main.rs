@@ -25,6 +25,7 @@ mod demo_world;
 mod differences;
 mod documents;
 mod fates;
+mod fuzz_corpora;
 mod golden;
 mod golden_records;
 mod golden_trees;
