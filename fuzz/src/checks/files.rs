@@ -145,7 +145,9 @@ pub fn journal(bytes: &[u8]) {
         // Where the numbers have run out it says so; what it takes is there for good.
         if let Err(error) = whole.append(&[Event::AskSeen { lead: &session, ask }], at) {
             assert!(String::from_utf8_lossy(bytes).contains("9007199254740991"), "{error}");
-            assert_eq!(seen(&whole), known);
+            // A torn end was cut all the same.
+            let now = seen(&whole);
+            assert_eq!((now.0, now.1, now.2), (known.0, known.1, known.2));
             return;
         }
         assert!(whole.index().asked_at(&session, ask).is_some());
@@ -171,6 +173,15 @@ pub fn config(bytes: &[u8]) {
             assert_eq!(again, config);
             let known = ["register", "theme", "glyphs", "keep_days", "keys"];
             assert!(general.keys().all(|key| known.contains(&key.as_str())));
+            in_room(|room| {
+                let path = room.join("config.toml");
+                write(&path, bytes, false);
+                // What the console can't use of it is told by what it says.
+                match Config::load(&path, true) {
+                    Ok(loaded) => assert_eq!(loaded, config),
+                    Err(error) => error.mistakes().iter().for_each(|told| is_safe_to_print(told, bytes)),
+                }
+            });
             assert_eq!(config.register, general.get("register").is_none_or(|it| it.as_bool() == Some(true)));
         }
         Err(error) => {

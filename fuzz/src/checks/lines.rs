@@ -67,10 +67,8 @@ pub fn herdr(bytes: &[u8]) {
     }
     match &result {
         Ok(result) => reply(result, general.map(|mut general| general["result"].take())),
-        Err(error) => {
-            let told = error.to_string();
-            is_safe_to_print(&told, &[]);
-        }
+        // Of someone else's words a piece is shown, escaped.
+        Err(error) => is_safe_to_print(&error.to_string(), &[0; 320]),
     }
 }
 
@@ -82,7 +80,7 @@ fn reply(result: &RawValue, general: Option<Value>) {
     let processes = api::ProcessInfo::of_result(result);
     let (shown, worktrees) = (api::Shown::of_result(result), api::WorktreeEntry::read_all(result));
     for dropped in snapshot.iter().flat_map(|it| &it.dropped).chain(agents.iter().flat_map(|it| &it.1)) {
-        is_safe_to_print(&dropped.to_string(), &[0; 256]);
+        is_safe_to_print(&dropped.to_string(), &[0; 320]);
     }
     let Some(general) = general else { return };
     // A second reader's view: whatever stands in a list is read or named as left out.
