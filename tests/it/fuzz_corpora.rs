@@ -3,6 +3,8 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
+// Public for the targets.
+#[allow(unreachable_pub)]
 #[path = "../../fuzz/src/checks/mod.rs"]
 mod checks;
 
