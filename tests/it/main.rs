@@ -48,6 +48,8 @@ mod peers;
 mod pi_header;
 mod programs;
 mod pty;
+#[cfg(debug_assertions)]
+mod races;
 mod reception;
 mod reception_again;
 mod restarts;
