@@ -50,6 +50,8 @@ mod programs;
 mod pty;
 #[cfg(debug_assertions)]
 mod races;
+#[cfg(debug_assertions)]
+mod races_inbox;
 mod reception;
 mod reception_again;
 mod restarts;
