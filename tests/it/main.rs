@@ -44,6 +44,7 @@ mod managed;
 mod managed_herd;
 mod managed_mailboxes;
 mod managed_screens;
+mod overflow;
 mod peers;
 mod pi_header;
 mod programs;

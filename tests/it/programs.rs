@@ -270,6 +270,7 @@ impl ChiefProgram {
         ));
         tokio::spawn(source::records::run(
             Arc::clone(&office),
+            true,
             disk.clone(),
             sender.clone(),
             Arc::clone(&lease_changed),
