@@ -168,6 +168,9 @@ fn elsewhere(app: &App) -> Findings {
         for elsewhere in &surroundings.elsewhere {
             out.push((Gravity::Warning, format!("{}.", elsewhere.sentence(&surroundings.socket))));
         }
+        for blocked in &surroundings.blocked {
+            out.push((Gravity::Warning, format!("{}.", blocked.sentence())));
+        }
         for newer in &surroundings.newer {
             let gravity = if newer.records > 0 { Gravity::Warning } else { Gravity::Note };
             out.push((gravity, format!("{}.", newer.sentence())));
