@@ -28,6 +28,8 @@ pub struct Config {
     pub theme: Option<String>,
     /// Which glyphs the screen is made of.
     pub glyphs: GlyphChoice,
+    /// Whether changes of the records are to be told by the system; else they are looked for.
+    pub notifications: bool,
     /// How many days the journal keeps what was received and sent; for ever without.
     pub keep_days: Option<NonZeroU32>,
     /// By action the keys that shall do it; the console's keymap judges both.
@@ -40,6 +42,7 @@ impl Default for Config {
             register: true,
             theme: None,
             glyphs: GlyphChoice::Auto,
+            notifications: true,
             keep_days: None,
             keys: BTreeMap::new(),
         }
@@ -217,10 +220,10 @@ mod tests {
     #[test]
     fn what_is_configured_is_taken() {
         let config = parse(
-            "register = false\ntheme = \"dusk\"\nglyphs = \"ascii\"\nkeep_days = 90\n[keys]\nreply = [\"R\", \"ctrl-r\"]\n",
+            "register = false\nnotifications = false\ntheme = \"dusk\"\nglyphs = \"ascii\"\nkeep_days = 90\n[keys]\nreply = [\"R\", \"ctrl-r\"]\n",
         )
         .unwrap();
-        assert!(!config.register);
+        assert!(!config.register && !config.notifications);
         assert_eq!(config.theme.as_deref(), Some("dusk"));
         assert_eq!(config.glyphs, GlyphChoice::Ascii);
         assert_eq!(config.keep_days, NonZeroU32::new(90));

@@ -67,6 +67,8 @@ pub enum Fact {
     Outcome(Outcome),
     /// How changes of the records are noticed.
     Watching(Watching),
+    /// Changes of the records that the system did not tell.
+    ChangesLost(ChangesLost),
     /// The leads' peers, while they are looked at.
     Peers(Arc<PeersRead>),
     /// Leads that are here and are not ours to see.
@@ -92,6 +94,7 @@ enum Key {
     SentCounts,
     Outcome(u64),
     Watching,
+    ChangesLost,
     Peers,
     Surroundings,
 }
@@ -113,6 +116,7 @@ impl Fact {
             Fact::SentCounts(_) => Key::SentCounts,
             Fact::Outcome(outcome) => Key::Outcome(outcome.ticket),
             Fact::Watching(_) => Key::Watching,
+            Fact::ChangesLost(_) => Key::ChangesLost,
             Fact::Peers(_) => Key::Peers,
             Fact::Surroundings(_) => Key::Surroundings,
         }
@@ -457,6 +461,17 @@ pub enum Watching {
     Notified,
     /// By looking again and again; safe to print why.
     Polling(String),
+    /// The same, as it is configured.
+    SwitchedOff,
+}
+
+/// That more changed at once than the system tells. Everything was read again each time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ChangesLost {
+    /// How often since the start.
+    pub times: u64,
+    /// When last.
+    pub last: Now,
 }
 
 #[derive(Default)]

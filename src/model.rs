@@ -8,8 +8,8 @@ use crate::chief::staff::evidence_of;
 use crate::contract::{SessionId, Timestamp, Uuid};
 use crate::disk::mailboxes::Scan;
 use crate::fact::{
-    Answered, Desk, Done, Fact, Fate, LeadRead, Mail, Now, Outcome, PeersRead, Sent, SentCounts, Standing,
-    Watching,
+    Answered, ChangesLost, Desk, Done, Fact, Fate, LeadRead, Mail, Now, Outcome, PeersRead, Sent, SentCounts,
+    Standing, Watching,
 };
 use crate::herd::evidence::{Evidence, State, UnreadableRecord};
 use crate::herd::inventory::Inventory;
@@ -76,6 +76,7 @@ pub struct Model {
     registration: Registration,
     desk: Option<Desk>,
     watching: Watching,
+    changes_lost: Option<ChangesLost>,
     peers: Option<Arc<PeersRead>>,
     surroundings: Option<Arc<Surroundings>>,
     sent: BTreeMap<Uuid, Sent>,
@@ -108,6 +109,7 @@ impl Model {
             registration,
             desk: None,
             watching: Watching::Notified,
+            changes_lost: None,
             peers: None,
             surroundings: None,
             sent: BTreeMap::new(),
@@ -210,6 +212,10 @@ impl Model {
             }
             Fact::Watching(watching) => {
                 self.watching = watching;
+                false
+            }
+            Fact::ChangesLost(lost) => {
+                self.changes_lost = Some(lost);
                 false
             }
             Fact::Peers(peers) => {
@@ -403,6 +409,11 @@ impl Model {
     /// How changes are noticed.
     pub fn watching(&self) -> &Watching {
         &self.watching
+    }
+
+    /// Changes that the system did not tell, if that ever happened.
+    pub fn changes_lost(&self) -> Option<ChangesLost> {
+        self.changes_lost
     }
 
     /// The leads' peers as they were last looked at, or why they can't be; nothing before the first

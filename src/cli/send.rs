@@ -283,6 +283,7 @@ impl Task<'_> {
             state_dir: self.places.state_dir.clone(),
             // What is old goes with the next console.
             keep_days: None,
+            notified: true,
             may_only_watch: false,
             pane: Err("headman is Chief only for as long as one message takes".to_owned()),
             control,

@@ -78,6 +78,7 @@ async fn serve(
         agent_dir: places.agent_dir,
         state_dir: places.state_dir,
         keep_days: config.keep_days.map(NonZeroU32::get),
+        notified: config.notifications,
         may_only_watch: false,
         pane,
         control,

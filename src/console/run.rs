@@ -50,6 +50,8 @@ pub struct Options {
     pub state_dir: PathBuf,
     /// Months of the journal that are older than so many days go as we become Chief.
     pub keep_days: Option<u32>,
+    /// Whether changes of the records are to be told by the system, where it can.
+    pub notified: bool,
     /// Our pane in Herdr; else why leads can't see us there, safe to print.
     pub pane: Result<PaneContext, String>,
     /// Keys in place of the default ones.
@@ -129,6 +131,7 @@ async fn console(options: Options, keymap: Keymap) -> Result<Ended, RunError> {
         state_dir: options.state_dir,
         may_only_watch: true,
         keep_days: options.keep_days,
+        notified: options.notified,
         pane: options.pane,
         control,
     })?;

@@ -35,6 +35,8 @@ pub struct Options {
     /// Months of the journal that are older than so many days go as we become Chief; none goes
     /// without.
     pub keep_days: Option<u32>,
+    /// Whether changes of the records are to be told by the system, where it can.
+    pub notified: bool,
     /// Whether a state directory of a later release is to be looked at: else it is an error.
     pub may_only_watch: bool,
     /// Our pane in Herdr; else why leads can't see us there, safe to print.
@@ -126,6 +128,7 @@ impl Host {
         ));
         tasks.spawn(source::records::run(
             Arc::clone(&office),
+            options.notified,
             disk.clone(),
             facts.clone(),
             Arc::clone(&lease_changed),

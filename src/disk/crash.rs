@@ -5,13 +5,20 @@
 //! `NAME:N` where it does so for the Nth time. A point is named by what is being done and the step of
 //! it that is done by then. Shared operations name only their step; whoever calls them says what they
 //! are a part of: `publish:lock_made` is that step of taking the lock while a message is published.
+//!
+//! `HEADMAN_WAIT_AT=NAME,…` has it wait instead where it first reaches each of those points, so that others
+//! can do something in between: until whoever opens the FIFO of that name in the directory
+//! `HEADMAN_WAIT_FOR` to write has closed it again.
 
 use std::cell::Cell;
-use std::sync::OnceLock;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// The variable that names the point.
 pub const VARIABLE: &str = "HEADMAN_CRASH_AT";
+/// The variable that names the points to wait at, and the one that names the directory of FIFOs.
+pub const WAIT: [&str; 2] = ["HEADMAN_WAIT_AT", "HEADMAN_WAIT_FOR"];
 
 /// Every point there is. One that is reached and is not among them is a bug, and so is one that no
 /// test reaches.
@@ -21,6 +28,7 @@ pub const POINTS: &[&str] = &[
     "lease:lock_made",
     "lease:lock_created",
     "lease:lock_written",
+    "lease:stale_found",
     "lease:stale_aside",
     "lease:stale_emptied",
     "lease:stale_removed",
@@ -39,6 +47,7 @@ pub const POINTS: &[&str] = &[
     "role:synced",
     // What dead consoles left.
     "sweep:removed",
+    "sweep:stale_found",
     "sweep:stale_aside",
     "sweep:stale_emptied",
     "sweep:stale_removed",
@@ -54,6 +63,7 @@ pub const POINTS: &[&str] = &[
     "remove:lock_made",
     "remove:lock_created",
     "remove:lock_written",
+    "remove:stale_found",
     "remove:stale_aside",
     "remove:stale_emptied",
     "remove:stale_removed",
@@ -159,36 +169,62 @@ pub fn step(step: &str) {
     }
 }
 
-struct Plan {
-    name: String,
-    /// How many times it is still to be passed.
-    left: AtomicU64,
+/// What is to be done at a point.
+enum Plan {
+    End {
+        name: String,
+        /// How many times it is still to be passed.
+        left: AtomicU64,
+    },
+    Wait {
+        /// Where still.
+        names: Mutex<Vec<String>>,
+        fifos: PathBuf,
+    },
 }
 
-/// Where to end, if anywhere.
+/// Where to end or to wait, if anywhere.
 fn plan() -> Option<&'static Plan> {
     static PLAN: OnceLock<Option<Plan>> = OnceLock::new();
     let plan = PLAN.get_or_init(|| {
-        let wanted = std::env::var(VARIABLE).ok()?;
         let is_point = |name: &str| POINTS.contains(&name);
+        let [at, fifos] = WAIT.map(std::env::var_os);
+        if let (Some(at), Some(fifos)) = (at, fifos) {
+            let names: Vec<String> = at.to_str()?.split(',').map(str::to_owned).collect();
+            assert!(names.iter().all(|name| is_point(name)), "{}: {names:?} are no points", WAIT[0]);
+            return Some(Plan::Wait { names: Mutex::new(names), fifos: fifos.into() });
+        }
+        let wanted = std::env::var(VARIABLE).ok()?;
         let (name, left) = match wanted.rsplit_once(':') {
             Some((name, times)) if is_point(name) => (name, times.parse::<u64>().ok()?.checked_sub(1)?),
             _ => (&*wanted, 0),
         };
         assert!(is_point(name), "{VARIABLE}: there is no point {name}");
-        Some(Plan { name: name.to_owned(), left: AtomicU64::new(left) })
+        Some(Plan::End { name: name.to_owned(), left: AtomicU64::new(left) })
     });
     plan.as_ref()
 }
 
 impl Plan {
-    fn reached(&self, name: &str) {
-        assert!(POINTS.contains(&name), "the point {name} is not listed");
-        if name == self.name && self.left.fetch_sub(1, Ordering::SeqCst) == 0 {
-            // A process can't refuse this, and no destructor runs.
-            let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
-            loop {
-                std::thread::park();
+    fn reached(&self, reached: &str) {
+        assert!(POINTS.contains(&reached), "the point {reached} is not listed");
+        match self {
+            Self::End { name, left } if name == reached && left.fetch_sub(1, Ordering::SeqCst) == 0 => {
+                // A process can't refuse this, and no destructor runs.
+                let _ =
+                    rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
+                loop {
+                    std::thread::park();
+                }
+            }
+            Self::End { .. } => {}
+            Self::Wait { names, fifos } => {
+                let mut names = names.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Some(at) = names.iter().position(|name| name == reached) {
+                    names.remove(at);
+                    // Opening it waits for the other end, and reading for its end.
+                    let _ = std::fs::read(fifos.join(reached));
+                }
             }
         }
     }

@@ -1,8 +1,9 @@
 //! The process lock of `docs/contract.md`: a directory whose one entry is its holder's claim.
 
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::FileType;
+use rustix::fs::{FileType, FlockOperation};
 use rustix::io::Errno;
 
 use super::crash_step;
@@ -11,6 +12,9 @@ use crate::contract::{Claim, Uuid};
 
 /// Largest owner file read, in bytes; a claim takes less than 100.
 pub const MAX_CLAIM_BYTES: usize = 1_024;
+
+/// How often a lock directory is found empty before it counts as that.
+const LOOKS: usize = 3;
 
 /// Whether a claim's process exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,21 +105,26 @@ fn read_claim(path: &Path) -> Result<Option<Claim>, NoClaim> {
         Some(FileType::Directory) => {}
         Some(_) => return Err(NoClaim::Invalid("it is not a directory".to_owned())),
     }
-    let names = durable::list(path).map_err(|error| match error {
-        Unreadable::Disk(error) => NoClaim::Disk(error),
-        other => NoClaim::Invalid(other.to_string()),
-    })?;
-    let name = match &names[..] {
-        [name] => name,
-        // It may have been released between the two looks.
-        [] if matches!(durable::kind(path), Ok(None)) => return Ok(None),
-        [] => return Err(NoClaim::Invalid("the lock directory is empty".to_owned())),
-        _ => return Err(NoClaim::Invalid(format!("the lock directory has {} entries", names.len()))),
+    let mut looks = 0;
+    let name = loop {
+        let names = durable::list(path).map_err(|error| match error {
+            Unreadable::Disk(error) => NoClaim::Disk(error),
+            other => NoClaim::Invalid(other.to_string()),
+        })?;
+        looks += 1;
+        match &names[..] {
+            [name] => break name.clone(),
+            [] if matches!(durable::kind(path), Ok(None)) => return Ok(None),
+            // What was listed may have been moved aside and emptied, and another stand there by now.
+            [] if looks < LOOKS => {}
+            [] => return Err(NoClaim::Invalid("the lock directory is empty".to_owned())),
+            _ => return Err(NoClaim::Invalid(format!("the lock directory has {} entries", names.len()))),
+        }
     };
     let Some(text) = name.to_str() else {
         return Err(NoClaim::Invalid("its entry is no claim".to_owned()));
     };
-    let bytes = match durable::read_private(&path.join(name), MAX_CLAIM_BYTES) {
+    let bytes = match durable::read_private(&path.join(&name), MAX_CLAIM_BYTES) {
         Ok(bytes) => bytes,
         Err(Unreadable::Missing) => return Ok(None),
         Err(Unreadable::Disk(error)) => return Err(NoClaim::Disk(error)),
@@ -277,6 +286,11 @@ fn unused(path: &Path, id: Uuid, suffix: &str) -> Result<PathBuf, DiskError> {
 /// # Errors
 /// [`LockError::Occupied`] if another process came first.
 pub fn clear_stale(path: &Path, stale: &Claim, by: Uuid) -> Result<(), LockError> {
+    // Kept until it is gone.
+    let _recovery = match Recovery::begin(path)? {
+        Some(recovery) => recovery,
+        None => return Err(lost_race(path, *stale)),
+    };
     match holder(path)? {
         Holder::Claimed(found, _) if found == *stale => {}
         Holder::Absent => return Ok(()),
@@ -286,6 +300,7 @@ pub fn clear_stale(path: &Path, stale: &Claim, by: Uuid) -> Result<(), LockError
         }
     }
     let aside = unused(path, by, "stale")?;
+    crash_step!("stale_found");
     match durable::rename_new(path, &aside) {
         Ok(true) => {}
         Ok(false) => return Err(lost_race(path, *stale)),
@@ -307,6 +322,33 @@ pub fn clear_stale(path: &Path, stale: &Claim, by: Uuid) -> Result<(), LockError
             // Between the look and the move another process recovered it and took it.
             give_back(&aside, path)?;
             Err(lost_race(path, *stale))
+        }
+    }
+}
+
+/// An advisory lock on a lock directory, for as long as it lives: who recovers it moves by name what it
+/// looked at by name, and no other process of ours moves it meanwhile. Without that one could take the
+/// lock of the living who recovered it in between, and a third would find the name free.
+///
+/// Others than headman don't know of it; against them stands the look at what was moved.
+struct Recovery {
+    _directory: Option<OwnedFd>,
+}
+
+impl Recovery {
+    /// Begins to recover the lock at `path`; none if another process is just doing that.
+    fn begin(path: &Path) -> Result<Option<Self>, DiskError> {
+        let directory = match durable::open_directory(path) {
+            Ok(directory) => directory,
+            // What it is instead is judged by whoever looks.
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(Some(Self { _directory: None })),
+            Err(reason) => return Err(DiskError { operation: "open", path: path.to_owned(), reason }),
+        };
+        match rustix::fs::flock(&directory, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Some(Self { _directory: Some(directory) })),
+            Err(Errno::WOULDBLOCK) => Ok(None),
+            // A file system without such locks.
+            Err(_) => Ok(Some(Self { _directory: None })),
         }
     }
 }

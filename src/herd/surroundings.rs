@@ -1,5 +1,5 @@
 //! Leads that are here and are not ours to see: of a later release, or under another spelling of
-//! the socket. Nothing of theirs is ever touched.
+//! the socket; and inboxes from which their leads take nothing. Nothing of theirs is ever touched.
 
 use crate::contract::{SessionId, Untrusted};
 
@@ -15,6 +15,36 @@ pub struct Surroundings {
     pub newer: Vec<Newer>,
     /// Leads under another spelling of the socket.
     pub elsewhere: Vec<Elsewhere>,
+    /// Inboxes that old quarantined messages block.
+    pub blocked: Vec<Blocked>,
+}
+
+/// A lead's inbox in which as many messages are quarantined as its lead looks at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Blocked {
+    /// The hash of the lead's session.
+    pub hash: String,
+    /// The session, if Herdr shows it.
+    pub session: Option<SessionId>,
+    /// How many are quarantined.
+    pub quarantined: usize,
+    /// How many a lead looks at.
+    pub batch: usize,
+}
+
+impl Blocked {
+    /// Whose it is and what to do; safe to print.
+    pub fn sentence(&self) -> String {
+        let whose = match &self.session {
+            Some(session) => format!("lead {}", session.escaped()),
+            None => format!("a lead that Herdr does not show ({})", self.hash),
+        };
+        format!(
+            "The inbox of {whose} is blocked: {} quarantined records, and its lead looks at {} at a time. Move \
+             the old ones (those with a .quarantine file beside them) away",
+            self.quarantined, self.batch
+        )
+    }
 }
 
 /// A directory of a later release.
@@ -96,6 +126,12 @@ impl Surroundings {
             out.push(format!(
                 "{leads} {uses} another spelling of this socket{likely} and {are} not supervised here"
             ));
+        }
+        match &self.blocked[..] {
+            [] => {}
+            [_] => out.push("The inbox of 1 lead is blocked by old quarantined messages".to_owned()),
+            all => out
+                .push(format!("The inboxes of {} leads are blocked by old quarantined messages", all.len())),
         }
         if self.newer_records() > 0 {
             out.push("Leads of a newer generation are here and are not supervised".to_owned());

@@ -11,7 +11,7 @@ use crate::contract::Kind;
 use crate::disk::inbox::{self, Content};
 use crate::disk::records::{self, RecordError};
 use crate::disk::{DiskThread, Runtime};
-use crate::fact::{AskTime, Fact, FactSender, LeadRead, Watching};
+use crate::fact::{AskTime, ChangesLost, Fact, FactSender, LeadRead, Watching};
 
 /// How often everything is read again where the system tells no changes.
 const POLL: Duration = Duration::from_secs(1);
@@ -21,16 +21,24 @@ const POLL: Duration = Duration::from_secs(1);
 const SAFETY: Duration = Duration::from_secs(30);
 
 /// Emits the records of `office` until the task is dropped. `lease_changed` is told when lock or
-/// descriptor of the Chief may have changed, `mail_changed` when our inbox or a record may have.
+/// descriptor of the Chief may have changed, `mail_changed` when our inbox or a record may have. With
+/// `notified` they are read as the system tells of changes, where it can; else again and again.
 pub async fn run(
     office: Arc<Office>,
+    notified: bool,
     disk: DiskThread,
     facts: FactSender,
     lease_changed: Arc<Notify>,
     mail_changed: Arc<Notify>,
 ) {
-    let (mut watch, told) = Watch::new(office.runtime(), &office.runtime().inbox(office.session()));
-    let mut watching = state(told);
+    let inbox = office.runtime().inbox(office.session());
+    let (mut watch, mut watching) = if notified {
+        let (watch, told) = Watch::new(office.runtime(), &inbox);
+        (watch, state(told))
+    } else {
+        (Watch::polled(office.runtime(), &inbox), Watching::SwitchedOff)
+    };
+    let mut overflows = 0;
     facts.put(Fact::Watching(watching.clone()));
     loop {
         let pause = if matches!(watching, Watching::Notified) { SAFETY } else { POLL };
@@ -46,6 +54,10 @@ pub async fn run(
             }
             Err(_) => Dirty::all(),
         };
+        if dirty.overflowed {
+            overflows += 1;
+            facts.put(Fact::ChangesLost(ChangesLost { times: overflows, last: office.now() }));
+        }
         if dirty.lease {
             lease_changed.notify_one();
         }

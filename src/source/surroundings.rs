@@ -1,5 +1,5 @@
 //! Leads that are here and that we don't see: of a later release, or under another spelling of the
-//! socket. They are named, and nothing of theirs is touched.
+//! socket; and inboxes that are blocked. They are named, and nothing of theirs is touched.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -12,12 +12,13 @@ use tokio::sync::watch;
 use crate::chief::staff::Office;
 use crate::contract::text::sha256_hex;
 use crate::contract::{SessionId, Untrusted};
-use crate::disk::layout::without_dots;
+use crate::disk::inbox::{self, BATCH};
+use crate::disk::layout::{InboxDir, without_dots};
 use crate::disk::{AgentDir, DiskThread, Runtime, durable, records};
 use crate::fact::{Fact, FactSender};
 use crate::herd::AgentSession;
 use crate::herd::inventory::Inventory;
-use crate::herd::surroundings::{Elsewhere, Newer, Surroundings};
+use crate::herd::surroundings::{Blocked, Elsewhere, Newer, Surroundings};
 use crate::herdr::locate::locate;
 use crate::herdr::{Located, Snapshot};
 
@@ -43,7 +44,7 @@ pub async fn run(
                 None => BTreeSet::new(),
             };
             let env = |name: &str| std::env::var_os(name);
-            look(office.agent_dir(), office.runtime(), &socket, &shown, env)
+            look(office.agent_dir(), office.runtime(), office.session(), &socket, &shown, env)
         });
         let Ok(found) = looked.await else { return };
         if told.as_ref() != Some(&found) {
@@ -64,6 +65,7 @@ pub async fn run(
 pub fn look(
     agent_dir: &AgentDir,
     runtime: &Runtime,
+    us: &SessionId,
     socket: &Located,
     shown: &BTreeSet<SessionId>,
     env: impl Fn(&str) -> Option<OsString>,
@@ -72,7 +74,28 @@ pub fn look(
         socket: socket.text(),
         newer: newer(agent_dir, runtime),
         elsewhere: elsewhere(agent_dir, runtime, socket, shown, env),
+        blocked: blocked(runtime, us, shown),
     }
+}
+
+/// The inboxes of leads that hold as many quarantined messages as a lead looks at, in the order of
+/// their hashes. Our own passes them over. Blocking.
+pub fn blocked(runtime: &Runtime, us: &SessionId, shown: &BTreeSet<SessionId>) -> Vec<Blocked> {
+    let mut names = durable::list(&runtime.inboxes()).unwrap_or_default();
+    names.sort();
+    let own = us.hash();
+    let mut found = Vec::new();
+    for hash in names.iter().filter_map(|name| name.to_str()).filter(|name| *name != own) {
+        let inbox = runtime.inbox_of_hash(hash);
+        let ids = durable::list(inbox.path()).unwrap_or_default();
+        let ids = ids.iter().filter_map(|name| InboxDir::message_id(name));
+        let quarantined = ids.filter(|id| inbox::is_quarantined(&inbox, *id)).count();
+        if quarantined >= BATCH {
+            let session = shown.iter().find(|session| session.hash() == hash).cloned();
+            found.push(Blocked { hash: hash.to_owned(), session, quarantined, batch: BATCH });
+        }
+    }
+    found
 }
 
 /// The sessions that Herdr shows, where they are known.

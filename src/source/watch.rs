@@ -23,6 +23,8 @@ pub struct Dirty {
     pub inbox: bool,
     /// The Chief lease.
     pub lease: bool,
+    /// All of it, since there was more than the system tells.
+    pub overflowed: bool,
     /// At or below these paths directories appeared or went: watches must be set anew. Not even an
     /// inode tells a directory from one that was made right after it went.
     moved: BTreeSet<PathBuf>,
@@ -32,7 +34,12 @@ impl Dirty {
     /// Everything.
     pub fn all() -> Self {
         let moved = BTreeSet::from([PathBuf::from("/")]);
-        Self { leads: BTreeSet::new(), all_leads: true, inbox: true, lease: true, moved }
+        Self { leads: BTreeSet::new(), all_leads: true, inbox: true, lease: true, overflowed: false, moved }
+    }
+
+    /// Everything, and nobody knows what.
+    fn overflowed() -> Self {
+        Self { overflowed: true, ..Self::all() }
     }
 
     fn is_clean(&self) -> bool {
@@ -100,14 +107,8 @@ impl Watch {
     /// Watches `runtime` and `inbox`. Where the system can't, the error says why; whoever reads
     /// must then look again and again by itself.
     pub fn new(runtime: &Runtime, inbox: &InboxDir) -> (Self, Result<(), String>) {
-        let targets = Targets {
-            root: runtime.root().to_owned(),
-            leads: runtime.leads(),
-            inbox: inbox.path().to_owned(),
-        };
-        let shared = Arc::new(Shared { dirty: Mutex::new(Dirty::all()), changed: Notify::new(), targets });
-        shared.changed.notify_one();
-        let mut watch = Self { shared: Arc::clone(&shared), watcher: None, armed: Vec::new() };
+        let mut watch = Self::polled(runtime, inbox);
+        let shared = Arc::clone(&watch.shared);
         let told = match notify::recommended_watcher(move |event| on_event(&shared, event)) {
             Ok(watcher) => {
                 watch.watcher = Some(watcher);
@@ -119,6 +120,18 @@ impl Watch {
             watch.watcher = None;
         }
         (watch, told)
+    }
+
+    /// Watches nothing: whoever reads must look again and again by itself.
+    pub fn polled(runtime: &Runtime, inbox: &InboxDir) -> Self {
+        let targets = Targets {
+            root: runtime.root().to_owned(),
+            leads: runtime.leads(),
+            inbox: inbox.path().to_owned(),
+        };
+        let shared = Arc::new(Shared { dirty: Mutex::new(Dirty::all()), changed: Notify::new(), targets });
+        shared.changed.notify_one();
+        Self { shared, watcher: None, armed: Vec::new() }
     }
 
     /// Waits for changes and takes them. Directories that appeared are watched before this returns,
@@ -140,6 +153,7 @@ impl Watch {
             found.all_leads |= waiting.all_leads;
             found.inbox |= waiting.inbox;
             found.lease |= waiting.lease;
+            found.overflowed |= waiting.overflowed;
             if !found.moved.is_empty() {
                 // More of them meanwhile: next time.
                 dirty.moved = std::mem::take(&mut found.moved);
@@ -208,7 +222,7 @@ fn nearest(target: &Path) -> Option<PathBuf> {
 
 fn on_event(shared: &Shared, event: notify::Result<notify::Event>) {
     match event {
-        Ok(event) if event.need_rescan() => shared.mark(|dirty| *dirty = Dirty::all()),
+        Ok(event) if event.need_rescan() => shared.mark(|dirty| *dirty = Dirty::overflowed()),
         Ok(event) => {
             match event.kind {
                 // Our own opens and reads would wake us for ever.
@@ -223,6 +237,7 @@ fn on_event(shared: &Shared, event: notify::Result<notify::Event>) {
                 }
             });
         }
-        Err(_) => shared.mark(|dirty| *dirty = Dirty::all()),
+        // What failed is nobody's change; what it would have told is lost.
+        Err(_) => shared.mark(|dirty| *dirty = Dirty::overflowed()),
     }
 }

@@ -128,14 +128,14 @@ impl Drop for LeadThread {
 }
 
 /// The process id of nobody: one that ended and was waited for.
-fn dead_pid() -> Pid {
+pub(crate) fn dead_pid() -> Pid {
     let mut child = std::process::Command::new("true").spawn().unwrap();
     let pid = child.id();
     child.wait().unwrap();
     Pid::from_number(f64::from(pid)).unwrap()
 }
 
-fn write_lock(directory: &Path, claim: Claim) {
+pub(crate) fn write_lock(directory: &Path, claim: Claim) {
     std::fs::create_dir(directory).unwrap();
     std::fs::write(directory.join(claim.file_name()), claim.to_bytes()).unwrap();
 }

@@ -46,10 +46,15 @@ mod managed_herd;
 mod managed_mailboxes;
 mod managed_screens;
 mod model_properties;
+mod overflow;
 mod peers;
 mod pi_header;
 mod programs;
 mod pty;
+#[cfg(debug_assertions)]
+mod races;
+#[cfg(debug_assertions)]
+mod races_inbox;
 mod reception;
 mod reception_again;
 mod record_properties;

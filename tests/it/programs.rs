@@ -62,22 +62,23 @@ pub(crate) struct Program {
 impl Program {
     /// A Chief, which resumes as such if its identity says so. With `crash_at` it ends there.
     pub(crate) fn chief(setting: &Setting, crash_at: Option<&str>) -> Self {
-        Self::start("programs::chief_program", setting, crash_at)
+        Self::start("programs::chief_program", setting, &crash(crash_at))
     }
 
     /// A lead.
     pub(crate) fn lead(setting: &Setting, crash_at: Option<&str>) -> Self {
-        Self::start("programs::lead_program", setting, crash_at)
+        Self::start("programs::lead_program", setting, &crash(crash_at))
     }
 
-    fn start(name: &str, setting: &Setting, crash_at: Option<&str>) -> Self {
+    /// The program that is the ignored test of that name, with what it is to know and variables.
+    pub(crate) fn start(name: &str, setting: &impl Serialize, variables: &[(&str, &str)]) -> Self {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command
             .args([name, "--exact", "--ignored", "--nocapture", "--test-threads=1"])
             .env(SETTING, serde_json::to_string(setting).unwrap())
             .env("HERDR_AGENT", "pi")
             .env_remove(CRASH_AT)
-            .envs(crash_at.map(|at| (CRASH_AT, at)))
+            .envs(variables.iter().copied())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null());
@@ -183,12 +184,18 @@ impl Drop for Program {
     }
 }
 
-fn say(what: std::fmt::Arguments<'_>) {
+/// The variable that has a program end at that point.
+fn crash(at: Option<&str>) -> Vec<(&str, &str)> {
+    at.map(|at| (CRASH_AT, at)).into_iter().collect()
+}
+
+pub(crate) fn say(what: std::fmt::Arguments<'_>) {
     // The harness may be in the middle of a line.
     println!("\n{SAID}{what}");
 }
 
-fn setting() -> Option<Setting> {
+/// What a program is to know; none where it runs as a test.
+pub(crate) fn setting<T: serde::de::DeserializeOwned>() -> Option<T> {
     Some(serde_json::from_str(&std::env::var(SETTING).ok()?).unwrap())
 }
 
@@ -263,6 +270,7 @@ impl ChiefProgram {
         ));
         tokio::spawn(source::records::run(
             Arc::clone(&office),
+            true,
             disk.clone(),
             sender.clone(),
             Arc::clone(&lease_changed),
@@ -508,7 +516,7 @@ pub(crate) fn open_lead(setting: &Setting) -> Coordination {
 #[test]
 #[ignore = "a program of other tests"]
 fn lead_program() {
-    let Some(setting) = setting() else { return };
+    let Some(setting) = setting::<Setting>() else { return };
     run(async {
         let mut lead = open_lead(&setting);
         say(format_args!("instance {}", lead.instance()));

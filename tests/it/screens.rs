@@ -13,7 +13,8 @@ use headman::contract::{
     Claim, Descriptor, Kind, LeadRecord, PendingAsk, SessionId, Timestamp, Untrusted, Uuid,
 };
 use headman::fact::{
-    AskTime, Desk, Done, Fact, Fate, LeadRead, Now, OtherChief, Outcome, Sent, Standing, Watching,
+    AskTime, ChangesLost, Desk, Done, Fact, Fate, LeadRead, Now, OtherChief, Outcome, Sent, Standing,
+    Watching,
 };
 use headman::herd::evidence::{AgentSession, LiveAgent, Provenance, State};
 use headman::herd::inventory::Inventory;
@@ -332,6 +333,9 @@ fn states_it_must_show_well() {
             Fact::Registration(Registration::NotTried { why: "not started in a Herdr pane".to_owned() }),
         ),
         ("polling", Fact::Watching(Watching::Polling("the limit on inotify watches is reached".to_owned()))),
+        ("polling_as_configured", Fact::Watching(Watching::SwitchedOff)),
+        ("changes_lost", Fact::ChangesLost(ChangesLost { times: 2, last: at(53) })),
+        ("changes_lost_a_minute_ago", Fact::ChangesLost(ChangesLost { times: 2, last: at(5) })),
         ("records_unreadable", Fact::LeadsUnreadable("it belongs to user 1234".to_owned())),
         (
             "a_record_refused",

@@ -25,6 +25,10 @@ struct Source {
 
 impl Source {
     fn start(agent_dir: &Path) -> Self {
+        Self::start_with(agent_dir, true)
+    }
+
+    fn start_with(agent_dir: &Path, notified: bool) -> Self {
         let agent_dir = AgentDir::resolve(Some(agent_dir.as_os_str()), Path::new("/"));
         let runtime = agent_dir.runtime("socket".as_ref());
         let session = SessionId::new("chief").unwrap();
@@ -34,6 +38,7 @@ impl Source {
         let disk = DiskThread::spawn().unwrap();
         let task = tokio::spawn(source::records::run(
             Arc::clone(&office),
+            notified,
             disk,
             facts,
             Arc::clone(&lease_changed),
@@ -189,6 +194,35 @@ async fn a_storm_ends_in_what_a_cold_scan_finds() {
         source::records::scan(source.runtime()).unwrap().into_iter().collect();
     assert!(cold.len() > 30);
     source.until("the cold scan", |it| it.leads == cold).await;
+}
+
+/// Without notifications what is known is what a cold scan finds, within two looks.
+#[tokio::test]
+async fn records_that_are_polled_are_those_of_a_cold_scan() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut source = Source::start_with(dir.path(), false);
+    source.quiet().await;
+    assert!(source.other.iter().any(|fact| matches!(fact, Fact::Watching(Watching::SwitchedOff))));
+    // The directories come later, too.
+    durable::ensure_directories(dir.path(), &source.runtime().leads()).unwrap();
+    for round in 0..2 {
+        let gone = record("gone");
+        for name in ["one", "two"] {
+            records::write_lead(source.runtime(), &record(name)).unwrap();
+        }
+        if round == 0 {
+            records::write_lead(source.runtime(), &gone).unwrap();
+        } else {
+            std::fs::remove_file(source.runtime().lead(&gone.session)).unwrap();
+        }
+        let cold: std::collections::BTreeMap<_, _> =
+            source::records::scan(source.runtime()).unwrap().into_iter().collect();
+        let since = Instant::now();
+        source.until("the cold scan", |it| it.leads == cold).await;
+        // One period of a second, and ample time to read three files.
+        assert!(since.elapsed() < Duration::from_secs(3), "{:?}", since.elapsed());
+        tokio::time::timeout(DEADLINE, source.lease_changed.notified()).await.unwrap();
+    }
 }
 
 #[tokio::test]

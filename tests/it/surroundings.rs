@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use headman::chief::staff::Office;
 use headman::contract::{LeadRecord, SessionId, Timestamp, Untrusted, Uuid};
-use headman::disk::{DiskThread, Runtime, durable, records};
+use headman::disk::{DiskThread, Runtime, durable, inbox, records};
 use headman::fact::{self, Fact};
 use headman::herd::surroundings::{Elsewhere, Newer, Surroundings};
 use headman::herdr::locate::{Located, Origin};
@@ -55,7 +55,7 @@ fn only_leads_that_herdr_shows_and_that_have_no_record_here_are_strayed() {
     let shown: BTreeSet<SessionId> =
         ["both", "strayed", "ours", "far", "broken", "zzz", "nowhere"].map(session).into();
     let look = |env: &dyn Fn(&str) -> Option<std::ffi::OsString>| {
-        surroundings::look(&agent_dir, &runtime, &located(socket.as_os_str()), &shown, env)
+        surroundings::look(&agent_dir, &runtime, &session("chief"), &located(socket.as_os_str()), &shown, env)
     };
     let before = place.picture();
     let found = look(&|_| None);
@@ -70,6 +70,53 @@ fn only_leads_that_herdr_shows_and_that_have_no_record_here_are_strayed() {
     let found = look(&|name| (name == "HERDR_SOCKET_PATH").then(|| "somewhere else".into()));
     assert!(found.elsewhere.iter().all(|it| it.spelling.is_some()));
     assert_eq!(place.picture(), before);
+}
+
+/// As many quarantined messages as a lead looks at at a time; in our own inbox they block nothing.
+#[test]
+fn an_inbox_that_quarantined_messages_block_is_named_and_not_touched() {
+    let place = Place::new();
+    let runtime = place.agent_dir().runtime("ours".as_ref());
+    let quarantined = |of: &str, count: usize| {
+        let inbox_dir = runtime.inbox(&session(of));
+        durable::ensure_directories(&place.path("home"), inbox_dir.path()).unwrap();
+        for nth in 0..count {
+            let id = Uuid::random();
+            durable::create(&inbox_dir.message(id), format!("message {nth}").as_bytes()).unwrap();
+            inbox::quarantine(&inbox_dir, id).unwrap();
+        }
+        // Markers of what is gone, and what is not marked, block nothing.
+        inbox::quarantine(&inbox_dir, Uuid::random()).unwrap();
+        durable::create(&inbox_dir.message(Uuid::random()), b"message").unwrap();
+    };
+    for (of, count) in [("free", 31), ("blocked", 32), ("away", 40), ("chief", 50)] {
+        quarantined(of, count);
+    }
+    let before = place.picture();
+    let shown_ones: BTreeSet<SessionId> = ["free", "blocked"].map(session).into();
+    let mut found = surroundings::blocked(&runtime, &session("chief"), &shown_ones);
+    found.sort_by_key(|it| it.quarantined);
+    assert_eq!(place.picture(), before);
+    let told: Vec<_> = found.iter().map(|it| (it.session.clone(), it.quarantined)).collect();
+    assert_eq!(told, [(Some(session("blocked")), 32), (None, 40)]);
+
+    let mut app = app();
+    let surroundings = Surroundings {
+        socket: "/run/h.sock".into(),
+        newer: Vec::new(),
+        elsewhere: Vec::new(),
+        blocked: found,
+    };
+    app.facts(vec![Fact::Surroundings(Arc::new(surroundings))], at(0));
+    let screen = shown(&app, 120, 40, at(0));
+    assert!(
+        screen.contains("The inboxes of 2 leads are blocked by old quarantined messages: d says"),
+        "{screen}"
+    );
+    press(&mut app, "d", at(0));
+    let screen = shown(&app, 160, 40, at(0));
+    assert!(screen.contains("The inbox of lead blocked is blocked: 32 quarantined records"), "{screen}");
+    assert!(screen.contains("The inbox of a lead that Herdr does not show"), "{screen}");
 }
 
 #[test]
@@ -96,7 +143,12 @@ fn a_newer_generation_is_counted_for_this_socket() {
 fn the_console_says_so_above_everything_and_in_the_diagnostics() {
     let mut app = app();
     let told = |newer, elsewhere| {
-        Fact::Surroundings(Arc::new(Surroundings { socket: "/run/h.sock".into(), newer, elsewhere }))
+        Fact::Surroundings(Arc::new(Surroundings {
+            socket: "/run/h.sock".into(),
+            newer,
+            elsewhere,
+            blocked: Vec::new(),
+        }))
     };
     app.facts(vec![told(Vec::new(), Vec::new())], at(0));
     let quiet = shown(&app, 120, 40, at(0));

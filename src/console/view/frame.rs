@@ -24,6 +24,8 @@ const LOW: u16 = 10;
 const SIDE_BY_SIDE: u16 = 80;
 /// From this width on it stands below.
 const STACKED: u16 = 50;
+/// How long the header tells that changes were lost.
+const BADGE: Duration = Duration::from_secs(60);
 
 /// Draws one frame, and says how long until it is out of date by itself.
 pub fn draw(app: &App, now: Now, frame: &mut Frame<'_>) -> Option<Duration> {
@@ -149,6 +151,17 @@ fn header(app: &App, now: Now, line: Rect, pen: &mut Pen<'_>, ages: &mut Ages) {
         let asks = if asking.len() == 1 { "ask" } else { "asks" };
         parts.push((text::line(format_args!("{} {asks} (oldest {age})", asking.len())), Role::NeedsYou));
     }
+    let badges = parts.len();
+    if !matches!(app.model.watching(), Watching::Notified) {
+        parts.push((text::line("polling"), Role::Warning));
+    }
+    if let Some(lost) = app.model.changes_lost() {
+        let ago = now.mono.saturating_sub(lost.last.mono);
+        if ago < BADGE {
+            parts.push((text::line(format_args!("events lost {} ago", ages.show(ago))), Role::Warning));
+        }
+    }
+    let badges = badges..parts.len();
     let unread = app.model.mail().unread;
     if unread > 0 {
         parts.push((text::line(format_args!("{unread} unread")), Role::Notice));
@@ -158,6 +171,7 @@ fn header(app: &App, now: Now, line: Rect, pen: &mut Pen<'_>, ages: &mut Ages) {
     if matches!(app.model.herdr(), HerdrState::Up) {
         order.insert(2, 3);
     }
+    order.extend(badges);
     let mut dropped: Vec<usize> = Vec::new();
     for droppable in order {
         let kept = parts.iter().enumerate().filter(|(at, _)| !dropped.contains(at));

@@ -121,7 +121,21 @@ fn standing(app: &App, now: Now) -> Findings {
             Gravity::Warning,
             format!("The records are read once a second, since file notifications fail: {why}."),
         ),
+        Watching::SwitchedOff => (
+            Gravity::Note,
+            "The records are read once a second: notifications = false in config.toml.".to_owned(),
+        ),
     });
+    if let Some(lost) = model.changes_lost() {
+        let times = if lost.times == 1 { "once".to_owned() } else { format!("{} times", lost.times) };
+        let at = (app.settings.clock)(lost.last.wall);
+        out.push((
+            Gravity::Note,
+            format!(
+                "More files changed at once than the system tells, {times}, last at {at}; all was read again."
+            ),
+        ));
+    }
     if let Some(why) = model.records_problem() {
         out.push((Gravity::Warning, format!("The lead records can't be read: {why}.")));
     }
@@ -153,6 +167,9 @@ fn elsewhere(app: &App) -> Findings {
     if let Some(surroundings) = app.model.surroundings() {
         for elsewhere in &surroundings.elsewhere {
             out.push((Gravity::Warning, format!("{}.", elsewhere.sentence(&surroundings.socket))));
+        }
+        for blocked in &surroundings.blocked {
+            out.push((Gravity::Warning, format!("{}.", blocked.sentence())));
         }
         for newer in &surroundings.newer {
             let gravity = if newer.records > 0 { Gravity::Warning } else { Gravity::Note };
