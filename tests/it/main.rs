@@ -50,6 +50,7 @@ mod overflow;
 mod peers;
 mod pi_header;
 mod programs;
+mod promises;
 mod pty;
 #[cfg(debug_assertions)]
 mod races;
