@@ -34,6 +34,7 @@ mod herd_vectors;
 mod herdr_client;
 mod herdr_register;
 mod herdr_wire;
+mod hostile_files;
 mod inbox;
 mod inbox_screen;
 mod lead_listing;
