@@ -15,6 +15,7 @@ mod cli_herd;
 mod cli_support;
 mod console_crashes;
 mod control;
+mod control_flood;
 mod control_life;
 // Only debug builds can be told where to end.
 #[cfg(debug_assertions)]
