@@ -9,9 +9,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{JoinHandle, spawn};
 use std::time::{Duration, Instant};
 
+use headman::contract::SessionId;
+use headman::disk::records;
 use serde_json::{Value, json};
 
-use crate::cli_support::Place;
+use crate::cli_support::{Place, until};
 use crate::control_flood::peak;
 use crate::demo_console::{headman, press};
 use crate::pty::Harness;
@@ -290,4 +292,38 @@ fn verbs_end_in_time_in_little_space_and_with_the_code_they_promise() {
     let count = judged.len();
     let failed = judged.into_iter().filter_map(|it| it.join().err()).count();
     assert_eq!((count, failed), (18, 0));
+}
+
+#[test]
+fn a_lead_is_open_whatever_herdr_answers_and_ends_in_order() {
+    for (nth, (what, _, answer)) in behaviours().into_iter().enumerate() {
+        // Of those that look alike from here one each.
+        if ![0, 2, 5, 8, 12, 16].contains(&nth) {
+            continue;
+        }
+        let mut herdr = Hostile::new(answer);
+        for (name, value) in [
+            ("HERDR_ENV", "1"),
+            ("HERDR_PANE_ID", "w1:p1"),
+            ("HERDR_TAB_ID", "w1:t1"),
+            ("HERDR_WORKSPACE_ID", "w1"),
+        ] {
+            herdr.place.set(name, value);
+        }
+        let runtime = herdr.place.agent_dir().runtime(herdr.place.path("h.sock").as_os_str());
+        let session = SessionId::new("s").unwrap();
+        let open = herdr.place.start(&["lead", "open", "--session", "s"]);
+        until("the lead", || records::read_lead(&runtime, &session).is_ok());
+        let pid = rustix::process::Pid::from_raw(i32::try_from(open.id()).unwrap()).unwrap();
+        let grown = peak(open.id());
+        assert!(grown < 128 << 20, "{what}: {grown} bytes");
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        let started = Instant::now();
+        let output = open.wait_with_output().unwrap();
+        println!("{what}: {} MiB, {:?}, {:?}", grown >> 20, started.elapsed(), output.status.code());
+        assert!(started.elapsed() < IN_TIME, "{what}");
+        assert_eq!(output.status.code(), Some(0), "{what}: {output:?}");
+        harmless(what, &output);
+        assert!(records::read_lead(&runtime, &session).is_err(), "{what}: its record stays");
+    }
 }
