@@ -159,7 +159,7 @@ fn scan(what: &str, payload: &Untrusted, bytes: &[u8]) {
 /// What goes to the terminal for a screen.
 fn drawn(app: &App) -> Vec<u8> {
     let mut bytes = Vec::new();
-    let viewport = Viewport::Fixed(Rect::new(0, 0, 100, 24));
+    let viewport = Viewport::Fixed(Rect::new(0, 0, 90, 20));
     let options = TerminalOptions { viewport };
     let mut terminal = Terminal::with_options(CrosstermBackend::new(&mut bytes), options).unwrap();
     terminal

@@ -360,8 +360,11 @@ fn read_in_time(target: &Target, what: &str) -> Verdict {
     done.recv_timeout(PATIENCE).unwrap_or_else(|error| panic!("{}, {what}: {error}", target.name))
 }
 
+/// Its name, and what makes it.
+type Form = (&'static str, Box<dyn Fn(&Path)>);
+
 /// The forms a file can have, each made at the path it is given.
-fn forms(target: &Target, elsewhere: &Path) -> Vec<(&'static str, Box<dyn Fn(&Path)>)> {
+fn forms(target: &Target, elsewhere: &Path) -> Vec<Form> {
     let secret = elsewhere.join("secret");
     put(&secret, &target.secret);
     let good = target.good.clone();
@@ -376,7 +379,7 @@ fn forms(target: &Target, elsewhere: &Path) -> Vec<(&'static str, Box<dyn Fn(&Pa
         }
     };
     let is_claim = target.name == "claim";
-    let mut forms: Vec<(&'static str, Box<dyn Fn(&Path)>)> = vec![
+    let mut forms: Vec<Form> = vec![
         ("symlink", Box::new(move |path| symlink(&secret, path).unwrap())),
         ("dangling link", Box::new(|path| symlink("nowhere", path).unwrap())),
         ("link to itself", Box::new(|path| symlink(path, path).unwrap())),

@@ -179,16 +179,16 @@ fn behaviours() -> Vec<(&'static str, Option<&'static str>, Arc<Answer>)> {
         ("an error with escapes", Some("herdr_error"), bytes(error)),
         ("another id, and keys twice", None, bytes(*twice)),
         (
-            "15 MB of agents that are none",
+            "4 MB of agents that are none",
             None,
-            Arc::new(|_, stream| filled(stream, &[EMPTY, b"["].concat(), b"0,", 15 << 20, b"0]}}}\n")),
+            Arc::new(|_, stream| filled(stream, &[EMPTY, b"["].concat(), b"0,", 4 << 20, b"0]}}}\n")),
         ),
         (
-            "15 MB of agents",
+            "4 MB of agents",
             None,
             Arc::new(|_, stream| {
                 let agent = format!("{},", json!({"pane_id": "p", "tab_id": "t", "workspace_id": "w"}));
-                filled(stream, &[EMPTY, b"["].concat(), agent.as_bytes(), 15 << 20, b"0]}}}\n")
+                filled(stream, &[EMPTY, b"["].concat(), agent.as_bytes(), 4 << 20, b"0]}}}\n")
             }),
         ),
         (
@@ -216,7 +216,7 @@ fn harmless(what: &str, output: &Output) {
 fn a_console_says_what_is_wrong_and_goes_on() {
     for (nth, (what, expected, answer)) in behaviours().into_iter().enumerate() {
         // Of those that look alike from here one each.
-        if ![0, 2, 5, 8, 12, 15, 16].contains(&nth) {
+        if ![0, 2, 5, 8, 12, 16].contains(&nth) {
             continue;
         }
         let herdr = Hostile::new(answer);
