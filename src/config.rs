@@ -10,6 +10,7 @@ use serde::Deserialize;
 
 use crate::console::keymap::Keymap;
 use crate::console::theme::{GlyphChoice, Theme};
+use crate::contract::Untrusted;
 use crate::disk::named;
 
 pub use paths::{Environment, Places};
@@ -159,11 +160,13 @@ impl Config {
     pub fn parse(text: &str, path: &Path) -> Result<Self, ConfigError> {
         toml::from_str(text).map_err(|error| {
             let at = error.span().map_or(0, |span| span.start);
+            // Both quote the file, which may hold anything.
+            let shown = |text: String| Untrusted::from(text).escaped().to_string();
             ConfigError::Invalid {
                 path: path.to_owned(),
                 line: line_at(text.as_bytes(), at),
-                key: key_at(text, at),
-                why: error.message().trim().replace('\n', ", "),
+                key: key_at(text, at).map(shown),
+                why: shown(error.message().trim().replace('\n', ", ")),
             }
         })
     }

@@ -159,6 +159,12 @@ impl Journal {
             self.index.go_on_at(next);
         }
         let mut writer = self.take_writer(at)?;
+        if self.index.next_seq().saturating_add(events.len() as u64) > line::MAX_SEQ + 1 {
+            // Written under a number that is not read, they would be missing for ever.
+            let path = writer.path().to_owned();
+            self.writer = Some(writer);
+            return Err(DiskError { operation: "number what is appended to", path, reason: Errno::OVERFLOW });
+        }
         let mut bytes = Vec::new();
         for (event, seq) in events.iter().zip(self.index.next_seq()..) {
             bytes.extend_from_slice(&line::written(event, seq, at));

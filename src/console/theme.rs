@@ -227,7 +227,7 @@ pub enum GlyphChoice {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ThemeError {
     /// The name is not among the embedded ones.
-    #[error("no theme is named `{name}`: choose one of {}", Theme::names().join(", "))]
+    #[error("no theme is named `{}`: choose one of {}", .name.escape_debug(), Theme::names().join(", "))]
     Unknown {
         /// The name asked for.
         name: String,

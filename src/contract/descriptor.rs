@@ -9,6 +9,8 @@ use super::text::Untrusted;
 /// Largest descriptor, in bytes, as it stands and as decoded.
 pub const MAX_BYTES: usize = 2_048;
 
+const WHAT: &str = "the Chief descriptor";
+
 /// Who is Chief, on which pane, under which lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Descriptor {
@@ -31,11 +33,15 @@ pub struct Descriptor {
 impl Descriptor {
     /// Judges the bytes of a `chief.json`.
     pub fn parse(bytes: &[u8]) -> Result<Self, Invalid> {
-        const WHAT: &str = "the Chief descriptor";
         check_size(WHAT, bytes.len(), MAX_BYTES)?;
         let document = Document::decode(bytes);
         check_size(WHAT, document.decoded_len(), MAX_BYTES)?;
-        let fields = Fields::of_document(WHAT, &document)?;
+        Self::of_document(&document)
+    }
+
+    /// The same without a limit: written again, one that was just short enough may be longer.
+    pub(super) fn of_document(document: &Document<'_>) -> Result<Self, Invalid> {
+        let fields = Fields::of_document(WHAT, document)?;
         fields.closed(
             1.0,
             &["version", "leaseId", "claim", "piSessionId", "paneId", "tabId", "workspaceId", "createdAt"],

@@ -95,6 +95,9 @@ impl<'a> Json<'a> {
     }
 }
 
+/// Up to so many members are looked through one by one; no record has more.
+const FEW_MEMBERS: usize = 32;
+
 struct Members<'a>(Vec<(Untrusted, Json<'a>)>);
 
 impl<'de> Deserialize<'de> for Members<'de> {
@@ -107,10 +110,25 @@ impl<'de> Deserialize<'de> for Members<'de> {
             }
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut members: Vec<(Untrusted, Json<'de>)> = Vec::new();
+                // Where each key stands, once there are many.
+                let mut places: HashMap<Untrusted, usize> = HashMap::new();
                 while let Some((key, value)) = map.next_entry::<Untrusted, &RawValue>()? {
-                    match members.iter_mut().find(|(known, _)| *known == key) {
-                        Some(member) => member.1 = Json(value),
-                        None => members.push((key, Json(value))),
+                    if members.len() == FEW_MEMBERS && places.is_empty() {
+                        places.extend(members.iter().enumerate().map(|(at, (key, _))| (key.clone(), at)));
+                    }
+                    let known = if places.is_empty() {
+                        members.iter().position(|(known, _)| *known == key)
+                    } else {
+                        places.get(&key).copied()
+                    };
+                    match known {
+                        Some(at) => members[at].1 = Json(value),
+                        None => {
+                            if !places.is_empty() {
+                                places.insert(key.clone(), members.len());
+                            }
+                            members.push((key, Json(value)));
+                        }
                     }
                 }
                 Ok(Members(members))
@@ -405,6 +423,22 @@ mod tests {
 
     fn again(text: &str) -> String {
         String::from_utf8(reserialize(Document::decode(text.as_bytes()).value().unwrap())).unwrap()
+    }
+
+    /// One by one they would take a minute.
+    #[test]
+    fn an_object_of_very_many_keys_is_read_in_little_time() {
+        let members: Vec<String> = (0..100_000).map(|at| format!("\"{}\":{at}", at % 99_990)).collect();
+        let text = format!("{{{}}}", members.join(","));
+        let begun = std::time::Instant::now();
+        let document = Document::decode(text.as_bytes());
+        let members = document.value().unwrap().object().unwrap();
+        assert!(begun.elapsed() < std::time::Duration::from_secs(10), "{:?}", begun.elapsed());
+        assert_eq!(members.len(), 99_990);
+        for (at, (key, value)) in members.iter().enumerate() {
+            let wanted = if at < 10 { at + 99_990 } else { at };
+            assert!(*key == *at.to_string() && value.number() == Some(wanted as f64));
+        }
     }
 
     #[test]

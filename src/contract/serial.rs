@@ -5,6 +5,7 @@ use serde::de::{Deserialize, Deserializer, Error};
 use serde::ser::{Error as _, Serialize, Serializer};
 use serde_json::value::RawValue;
 
+use super::json::Document;
 use super::{Descriptor, Kind, SessionId, Timestamp, Untrusted, Uuid};
 
 /// A JSON text as it stands: the only way to write lone surrogates with serde_json.
@@ -80,7 +81,7 @@ impl Serialize for Descriptor {
 impl<'de> Deserialize<'de> for Descriptor {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let json = Box::<RawValue>::deserialize(deserializer)?;
-        Self::parse(json.get().as_bytes()).map_err(D::Error::custom)
+        Self::of_document(&Document::decode(json.get().as_bytes())).map_err(D::Error::custom)
     }
 }
 

@@ -145,9 +145,7 @@ impl Events {
     pub async fn next(&mut self) -> Result<Event, HerdrError> {
         const METHOD: &str = "events.subscribe";
         let line = self.lines.next(METHOD).await?;
-        let decoded = String::from_utf8_lossy(&line);
-        let event = serde_json::from_str::<&RawValue>(&decoded).ok().and_then(read_event);
-        event.ok_or_else(|| HerdrError::Garbage {
+        Event::of_line(&line).ok_or_else(|| HerdrError::Garbage {
             method: METHOD.to_owned(),
             why: "no event",
             excerpt: excerpt(&line),
@@ -155,14 +153,19 @@ impl Events {
     }
 }
 
-fn read_event(raw: &RawValue) -> Option<Event> {
-    let name = member(raw, b"event").and_then(text)?;
-    let data = member(raw, b"data");
-    Some(Event {
-        name,
-        pane_id: data.and_then(|data| member(data, b"pane_id")).and_then(text),
-        agent_status: data.and_then(|data| member(data, b"agent_status")).map(Status::read),
-    })
+impl Event {
+    /// From a line of the stream.
+    pub fn of_line(line: &[u8]) -> Option<Self> {
+        let decoded = String::from_utf8_lossy(line);
+        let raw: &RawValue = serde_json::from_str(&decoded).ok()?;
+        let name = member(raw, b"event").and_then(text)?;
+        let data = member(raw, b"data");
+        Some(Self {
+            name,
+            pane_id: data.and_then(|data| member(data, b"pane_id")).and_then(text),
+            agent_status: data.and_then(|data| member(data, b"agent_status")).map(Status::read),
+        })
+    }
 }
 
 #[cfg(test)]

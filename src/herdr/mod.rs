@@ -17,7 +17,7 @@ pub mod listing;
 pub mod locate;
 pub mod reexec;
 pub mod register;
-mod wire;
+pub mod wire;
 
 pub use api::{Agent, AgentSession, Pane, Snapshot, Status};
 pub use backoff::Backoff;

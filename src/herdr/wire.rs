@@ -33,9 +33,12 @@ pub(super) fn too_large(method: &str) -> HerdrError {
     HerdrError::TooLarge { method: method.to_owned(), what: REPLY, limit: MAX_REPLY }
 }
 
-/// The `result` of a reply line. The id is not looked at: errors may carry an empty one, and there
-/// is only one request on a connection.
-pub(super) fn result_of(method: &str, line: &[u8]) -> Result<Box<RawValue>, HerdrError> {
+/// The `result` of a reply line, an object. The id is not looked at: errors may carry an empty one, and
+/// there is only one request on a connection.
+///
+/// # Errors
+/// [`HerdrError::Server`] where Herdr says no, [`HerdrError::Garbage`] for what is no reply.
+pub fn result_of(method: &str, line: &[u8]) -> Result<Box<RawValue>, HerdrError> {
     let garbage = |why| HerdrError::Garbage { method: method.to_owned(), why, excerpt: excerpt(line) };
     let line_text = String::from_utf8_lossy(line);
     let raw: &RawValue = serde_json::from_str(&line_text).map_err(|_| garbage("not JSON"))?;

@@ -317,6 +317,11 @@ impl Writer {
         Ok((Self { file, path, length }, torn))
     }
 
+    /// Where it is.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Whether the file still stands where it was opened, and is ours alone.
     pub(super) fn stands(&self) -> bool {
         let opened = self.file.metadata();

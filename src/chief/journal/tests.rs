@@ -118,6 +118,23 @@ fn lines_of_later_releases_are_kept_and_broken_ones_counted() {
 }
 
 #[test]
+fn where_the_numbers_have_run_out_nothing_is_appended_that_nobody_could_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("journal");
+    durable::ensure_directory(&path).unwrap();
+    let line = format!("{{\"v\":1,\"seq\":{},\"at\":1,\"kind\":\"read\",\"seqs\":[]}}\n", line::MAX_SEQ - 2);
+    durable::create(&path.join(Month::of(at(NOV)).segment()), line.as_bytes()).unwrap();
+    let mut journal = Journal::open(&path).unwrap();
+    let (one, two) = ([Event::Read(&[])], [Event::Read(&[]), Event::Read(&[])]);
+    journal.append(&one, at(NOV)).unwrap();
+    assert_eq!(journal.append(&two, at(NOV)).unwrap_err().reason, Errno::OVERFLOW);
+    journal.append(&one, at(NOV)).unwrap();
+    assert_eq!(journal.append(&one, at(NOV)).unwrap_err().reason, Errno::OVERFLOW);
+    let again = Journal::open(&path).unwrap();
+    assert_eq!((again.segments[0].tally.events, again.damaged()), (3, 0));
+}
+
+#[test]
 fn months_are_segments() {
     let dir = tempfile::tempdir().unwrap();
     let mut journal = Journal::open(dir.path()).unwrap();
