@@ -3,7 +3,6 @@
 pub mod paths;
 
 use std::collections::BTreeMap;
-use std::io::Read;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
@@ -12,11 +11,12 @@ use serde::Deserialize;
 use crate::console::keymap::Keymap;
 use crate::console::theme::{GlyphChoice, Theme};
 use crate::contract::Untrusted;
+use crate::disk::named;
 
 pub use paths::{Environment, Places};
 
 /// Largest configuration read, in bytes.
-const MAX_BYTES: u64 = 1 << 20;
+const MAX_BYTES: usize = 1 << 20;
 
 /// What can be configured. Every key is optional.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -118,7 +118,6 @@ impl Config {
     /// [`ConfigError`], naming file, line and key.
     pub fn load(path: &Path, required: bool) -> Result<Self, ConfigError> {
         let unreadable = |why: String| ConfigError::Unreadable { path: path.to_owned(), why };
-        // A link is followed: people keep their configuration elsewhere. A FIFO is not waited for.
         match std::fs::metadata(path) {
             Ok(found) if found.is_file() => {}
             Ok(_) => return Err(unreadable("it is not a regular file".to_owned())),
@@ -126,12 +125,9 @@ impl Config {
             Err(error) if is_absent(&error) => return Err(ConfigError::Missing { path: path.to_owned() }),
             Err(error) => return Err(unreadable(error.to_string())),
         }
-        let mut bytes = Vec::new();
-        let file = std::fs::File::open(path).map_err(|error| unreadable(error.to_string()))?;
-        file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(|error| unreadable(error.to_string()))?;
-        if bytes.len() as u64 > MAX_BYTES {
-            return Err(unreadable(format!("it has more than {MAX_BYTES} bytes")));
-        }
+        // A link is followed: people keep their configuration elsewhere. A FIFO is not waited for,
+        // even where one is put there just now.
+        let bytes = named::read(path, MAX_BYTES).map_err(|error| unreadable(error.to_string()))?;
         let text = String::from_utf8(bytes).map_err(|error| {
             let valid = error.utf8_error().valid_up_to();
             ConfigError::Invalid {

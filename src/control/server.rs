@@ -28,6 +28,9 @@ const SILENCE: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_secs(1);
 /// How long a client may take to take a line.
 const WRITE: Duration = Duration::from_secs(10);
+/// How long a client may take to end a line it began: who hangs within one has a place that others
+/// could have.
+const LINE: Duration = Duration::from_secs(3);
 /// Shortest time between two requests of one connection: more than any hand, and a script that
 /// floods leaves the service its time.
 const PACE: Duration = Duration::from_millis(1);
@@ -106,7 +109,18 @@ async fn attend(
     let mut next = Instant::now();
     // What the service has no room for yet. Waiting for that keeps nothing else waiting.
     let mut held: Option<Request> = None;
+    // Since when a line is waited for of which a part is there. It is looked at whenever the client is
+    // told something, which is at least once a second.
+    let mut begun: Option<Instant> = None;
     loop {
+        let waits = held.is_none() && open < MAX_OPEN;
+        let is_begun = waits && !lines.read_buffer().is_empty();
+        begun = is_begun.then(|| begun.unwrap_or_else(Instant::now));
+        if begun.is_some_and(|since| since.elapsed() > LINE) {
+            let why = format!("a line was begun and not ended within {} s", LINE.as_secs());
+            writer.say(&FromService::Error(why.clone())).await?;
+            return Err(why);
+        }
         tokio::select! {
             () = connected.facts.ready() => {
                 for fact in connected.facts.take() {
@@ -126,7 +140,8 @@ async fn attend(
                 }
                 next = Instant::now() + PACE;
             }
-            line = paced(&mut lines, next), if held.is_none() && open < MAX_OPEN => {
+            line = paced(&mut lines, next), if waits => {
+                begun = None;
                 let request = match line {
                     None => return Ok(()),
                     Some(Ok(line)) => wire::asked(&line).map_err(|error| error.to_string()),

@@ -313,7 +313,9 @@ impl ControlSocket {
     /// Who has the lock, as it says itself.
     fn holder(&self) -> Option<u32> {
         let mut text = String::new();
-        File::open(self.lock_path()).ok()?.take(32).read_to_string(&mut text).ok()?;
+        // Whatever stands there is not waited for.
+        let file = durable::open_to_read(&self.lock_path()).ok()?;
+        file.take(32).read_to_string(&mut text).ok()?;
         text.trim().parse().ok()
     }
 

@@ -10,7 +10,7 @@ use std::fmt;
 use serde_json::value::RawValue;
 
 pub use super::answers::{PaneRead, Pong, Process, ProcessInfo, Shown, WorktreeEntry};
-use super::fields::{elements, flag, member, members, text, text_map, whole};
+use super::fields::{elements, first_elements, flag, member, members, text, text_map, whole};
 use crate::contract::Untrusted;
 
 /// What Herdr says an agent does. There are no times with it: "since" is for us to keep.
@@ -77,6 +77,9 @@ pub struct Snapshot {
     pub dropped: Vec<Dropped>,
 }
 
+/// Elements of one list that can't be used and are told one by one.
+const MAX_DROPPED: usize = 100;
+
 /// An element, or a whole list, that could not be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dropped {
@@ -88,10 +91,15 @@ pub struct Dropped {
     pub known: Vec<Untrusted>,
     /// The first field it lacks.
     pub lacks: &'static str,
+    /// None if it is one; else so many further ones of its list, which are not told one by one.
+    pub further: Option<usize>,
 }
 
 impl fmt::Display for Dropped {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(further) = self.further {
+            return write!(f, "{further} further {}s of Herdr's snapshot are left out", self.what);
+        }
         let Some(at) = self.at else {
             return write!(f, "Herdr's snapshot has no list of {}s", self.what);
         };
@@ -473,16 +481,24 @@ fn list<T>(
     read: impl Fn(&RawValue) -> Result<T, Lacking>,
     dropped: &mut Vec<Dropped>,
 ) -> Vec<T> {
-    let Some(all) = raw.and_then(elements) else {
-        dropped.push(Dropped { what, at: None, known: Vec::new(), lacks: "list" });
+    let one = Dropped { what, at: None, known: Vec::new(), lacks: "list", further: None };
+    let Some((all, mut further)) = raw.and_then(first_elements) else {
+        dropped.push(one);
         return Vec::new();
     };
+    let told = dropped.len() + MAX_DROPPED;
     let mut found = Vec::with_capacity(all.len());
     for (at, element) in all.into_iter().enumerate() {
         match read(element) {
             Ok(element) => found.push(element),
-            Err((known, lacks)) => dropped.push(Dropped { what, at: Some(at), known, lacks }),
+            Err((known, lacks)) if dropped.len() < told => {
+                dropped.push(Dropped { at: Some(at), known, lacks, ..one.clone() });
+            }
+            Err(_) => further += 1,
         }
+    }
+    if further > 0 {
+        dropped.push(Dropped { further: Some(further), ..one });
     }
     found
 }

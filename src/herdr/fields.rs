@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::contract::Untrusted;
@@ -72,19 +72,35 @@ fn each<'a>(raw: &'a RawValue, found: impl FnMut(Untrusted, &'a RawValue)) -> bo
         && Each(found).deserialize(&mut serde_json::Deserializer::from_str(raw.get())).is_ok()
 }
 
+/// Most elements of a list that are looked at; no herd has so many.
+pub(super) const MAX_ELEMENTS: usize = 10_000;
+
+/// The first [`MAX_ELEMENTS`] of a list.
 pub(super) fn elements(raw: &RawValue) -> Option<Vec<&RawValue>> {
+    first_elements(raw).map(|(elements, _)| elements)
+}
+
+/// The same, and how many follow.
+pub(super) fn first_elements(raw: &RawValue) -> Option<(Vec<&RawValue>, usize)> {
     struct All;
     impl<'de> Visitor<'de> for All {
-        type Value = Vec<&'de RawValue>;
+        type Value = (Vec<&'de RawValue>, usize);
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             f.write_str("an array")
         }
         fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
             let mut all = Vec::new();
-            while let Some(element) = seq.next_element()? {
-                all.push(element);
+            while all.len() < MAX_ELEMENTS {
+                match seq.next_element()? {
+                    Some(element) => all.push(element),
+                    None => return Ok((all, 0)),
+                }
             }
-            Ok(all)
+            let mut further = 0;
+            while seq.next_element::<IgnoredAny>()?.is_some() {
+                further += 1;
+            }
+            Ok((all, further))
         }
     }
     if !raw.get().starts_with('[') {

@@ -7,7 +7,7 @@
 use std::collections::HashSet;
 use std::fmt;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::contract::{
     Invalid, Kind, LeadState, Message, PendingAsk, Rule, SessionId, Timestamp, Untrusted, Uuid, delivered,
 };
 use crate::disk::{DiskError, Unreadable, durable};
-use crate::pi::session::{HeaderError, read_header};
+use crate::pi::session::{HeaderError, header_of_file};
 
 /// Largest file that is read, in bytes.
 const MAX_BYTES: u64 = 256 << 20;
@@ -233,15 +233,18 @@ impl SessionFile {
             self.seen = Seen::default();
         }
         if self.seen.end == 0 {
-            let header = read_header(&self.path)
+            // Of the file that is read, not of what stands at the path by now.
+            let header = header_of_file(file)
                 .map_err(|why| SessionError::NoHeader { path: self.path.clone(), why })?;
             if header.session != self.session {
                 return Err(SessionError::OtherSession { path: self.path.clone(), found: header.session });
             }
         }
         self.seen.length = self.seen.end;
-        let mut reader = BufReader::with_capacity(1 << 16, file);
-        reader.seek(SeekFrom::Start(self.seen.end)).map_err(|error| self.failed("read", error))?;
+        let mut file = file;
+        file.seek(SeekFrom::Start(self.seen.end)).map_err(|error| self.failed("read", error))?;
+        // What is appended meanwhile waits for the next time: it may never end.
+        let mut reader = BufReader::with_capacity(1 << 16, file.take(found.len() - self.seen.end));
         let mut line = Vec::new();
         loop {
             line.clear();
@@ -285,7 +288,7 @@ impl SessionFile {
     /// As [`SessionFile::lock`].
     pub fn reply_to(&self, ask: Uuid) -> Result<Option<(Uuid, Untrusted)>, SessionError> {
         let file = durable::open_existing_to_append(&self.path).map_err(|why| self.unreadable(why))?;
-        let mut reader = BufReader::with_capacity(1 << 16, file);
+        let mut reader = BufReader::with_capacity(1 << 16, file.take(MAX_BYTES));
         let mut reply = None;
         let mut line = Vec::new();
         while reader.read_until(b'\n', &mut line).map_err(|error| self.failed("read", error))? > 0 {

@@ -86,6 +86,12 @@ pub fn read_header(path: &Path) -> Result<Header, HeaderError> {
     read(&file, stamp.size)
 }
 
+/// The same of a file that is open.
+pub(crate) fn header_of_file(file: &File) -> Result<Header, HeaderError> {
+    let stamp = Stamp::of(&rustix::fs::fstat(file).map_err(HeaderError::of)?)?;
+    read(file, stamp.size)
+}
+
 /// What tells whether a file changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stamp {

@@ -29,6 +29,8 @@ const BRANCHES: Duration = Duration::from_secs(60);
 const AT_ONCE: usize = 8;
 /// How long the first picture waits for branches.
 const FIRST_BRANCHES: Duration = Duration::from_millis(250);
+/// How long whoever asks but once waits for all of them.
+const ALL_BRANCHES: Duration = Duration::from_secs(3);
 /// Events come in bursts: one snapshot for those within this time.
 const BURST: Duration = Duration::from_millis(50);
 
@@ -130,15 +132,20 @@ impl Branches {
         &self.known
     }
 
-    /// All of them, for whoever asks but once.
+    /// All of them that are told within a few seconds, for whoever asks but once.
     pub async fn all(client: &Client, snapshot: &Snapshot) -> Self {
         let mut branches = Self::default();
-        branches.ask(client, snapshot);
-        while let Some(answer) = branches.answers.join_next().await {
-            branches.take(answer);
-            branches.ask(client, snapshot);
-        }
+        let _ = tokio::time::timeout(ALL_BRANCHES, branches.answered(client, snapshot)).await;
         branches
+    }
+
+    /// Asks for those that are due, until none is under way.
+    async fn answered(&mut self, client: &Client, snapshot: &Snapshot) {
+        self.ask(client, snapshot);
+        while let Some(answer) = self.answers.join_next().await {
+            self.take(answer);
+            self.ask(client, snapshot);
+        }
     }
 
     /// Asks for those that are new or old by now, and takes what was answered meanwhile.
@@ -149,13 +156,7 @@ impl Branches {
         self.ask(client, snapshot);
         // Names begin with the branch: the first picture waits for them, but not for long.
         if !std::mem::replace(&mut self.waited, true) {
-            let all = async {
-                while let Some(answer) = self.answers.join_next().await {
-                    self.take(answer);
-                    self.ask(client, snapshot);
-                }
-            };
-            let _ = tokio::time::timeout(FIRST_BRANCHES, all).await;
+            let _ = tokio::time::timeout(FIRST_BRANCHES, self.answered(client, snapshot)).await;
         }
         while let Some(answer) = self.answers.try_join_next() {
             self.take(answer);

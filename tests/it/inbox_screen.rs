@@ -16,8 +16,8 @@ use headman::fact::{Answer, Answered, Fact, Found, Inquiry, Mail, Needle, Now, Q
 use crate::screens::{LEADS, START, app, app_in, at, inventory, press, records, session, shown, uuid};
 
 /// A console over a journal, without a service: what the inbox asks is answered here.
-struct Desk {
-    app: App,
+pub(crate) struct Desk {
+    pub(crate) app: App,
     office: Office,
     /// Everything that was asked.
     asked: Vec<Inquiry>,
@@ -41,7 +41,7 @@ fn letter(nth: u64, lead: &str, kind: Kind, text: &str) -> Message {
 }
 
 impl Desk {
-    fn new(app: App, letters: &[(Message, Option<&str>)]) -> Self {
+    pub(crate) fn new(app: App, letters: &[(Message, Option<&str>)]) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let agent_dir = AgentDir::resolve(Some(dir.path().as_os_str()), dir.path());
         let runtime = agent_dir.runtime("/run/h.sock".as_ref());
@@ -100,7 +100,7 @@ impl Desk {
         is_any
     }
 
-    fn press(&mut self, keys: &str, now: Now) {
+    pub(crate) fn press(&mut self, keys: &str, now: Now) {
         press(&mut self.app, keys, now);
         while self.answer(now) {}
     }

@@ -15,6 +15,7 @@ mod cli_herd;
 mod cli_support;
 mod console_crashes;
 mod control;
+mod control_flood;
 mod control_life;
 // Only debug builds can be told where to end.
 #[cfg(debug_assertions)]
@@ -24,6 +25,7 @@ mod demo_play;
 mod demo_world;
 mod differences;
 mod documents;
+mod escapes;
 mod fates;
 mod fuzz_corpora;
 mod golden;
@@ -35,6 +37,8 @@ mod herd_vectors;
 mod herdr_client;
 mod herdr_register;
 mod herdr_wire;
+mod hostile_files;
+mod hostile_herdr;
 mod inbox;
 mod inbox_screen;
 mod lead_listing;

@@ -194,7 +194,8 @@ impl Segment {
 
     /// Hands out the whole lines after what was read, each without its end and with where it
     /// stands; none for one that is too long. What follows the last line end is just being written,
-    /// or was cut off by a crash.
+    /// or was cut off by a crash. What is appended meanwhile is left for the next time, or whoever
+    /// appends without a pause would keep us here.
     pub(super) fn read_on(&mut self, each: &mut EachLine<'_>) -> Result<(), DiskError> {
         self.seen = seen(&self.file.metadata().map_err(failed("look at", &self.path))?);
         let waiting = self.seen.0.saturating_sub(self.read);
@@ -202,7 +203,8 @@ impl Segment {
         let mut filled = 0;
         loop {
             let at = self.read + filled as u64;
-            let got = self.file.read_at(&mut block[filled..], at).map_err(failed("read", &self.path))?;
+            let room = until(self.seen.0, at, &mut block[filled..]);
+            let got = self.file.read_at(room, at).map_err(failed("read", &self.path))?;
             if got == 0 {
                 return Ok(());
             }
@@ -259,7 +261,8 @@ impl Segment {
     /// Where the line ends that goes on at `from`, past its line end.
     fn end_of_line(&self, mut from: u64, block: &mut [u8]) -> Result<Option<u64>, DiskError> {
         loop {
-            let got = self.file.read_at(block, from).map_err(failed("read", &self.path))?;
+            let room = until(self.seen.0, from, block);
+            let got = self.file.read_at(room, from).map_err(failed("read", &self.path))?;
             if got == 0 {
                 return Ok(None);
             }
@@ -276,6 +279,13 @@ impl Segment {
         self.file.read_exact_at(&mut line, offset).map_err(failed("read", &self.path))?;
         Ok(line)
     }
+}
+
+/// As much of `room` as lies before `end` from `at` on.
+fn until(end: u64, at: u64, room: &mut [u8]) -> &mut [u8] {
+    let left = usize::try_from(end.saturating_sub(at)).unwrap_or(usize::MAX);
+    let length = room.len().min(left);
+    &mut room[..length]
 }
 
 fn seen(found: &std::fs::Metadata) -> Seen {
