@@ -13,8 +13,7 @@ use headman::contract::{
     Claim, Descriptor, Kind, LeadRecord, PendingAsk, SessionId, Timestamp, Untrusted, Uuid,
 };
 use headman::fact::{
-    AskTime, ChangesLost, Desk, Done, Fact, Fate, LeadRead, Now, OtherChief, Outcome, Sent, Standing,
-    Watching,
+    AskTime, ChangesLost, Done, Fact, Fate, LeadRead, Now, OtherChief, Outcome, Sent, Standing, Watching,
 };
 use headman::herd::evidence::{AgentSession, LiveAgent, Provenance, State};
 use headman::herd::inventory::Inventory;
@@ -39,9 +38,9 @@ pub(crate) fn at(seconds: u64) -> Now {
 pub(crate) struct Lead {
     pub(crate) session: &'static str,
     pub(crate) workspace: &'static str,
-    name: &'static str,
-    state: State,
-    question: Option<&'static str>,
+    pub(crate) name: &'static str,
+    pub(crate) state: State,
+    pub(crate) question: Option<&'static str>,
 }
 
 pub(crate) const LEADS: &[Lead] = &[
