@@ -343,10 +343,8 @@ impl Task<'_> {
             if why.starts_with(client::UNKNOWN) {
                 return self.unknown(Failure::new(Exit::No, "unknown", message, "See `headman doctor`"));
             }
-            // A reason that stays.
-            let hint = match why == Refusal::OtherUnderId(self.id).to_string()
-                || why == Refusal::IdTaken(self.id).to_string()
-            {
+            let stays = [Refusal::OtherUnderId(self.id), Refusal::IdTaken(self.id)];
+            let hint = match stays.iter().any(|refusal| why == refusal.to_string()) {
                 true => OTHER_ID,
                 false => "See `headman list`; once the reason is gone, try again",
             };
