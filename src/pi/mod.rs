@@ -1,4 +1,7 @@
 //! Reading what Pi writes; never writing it, and never opening it through Pi.
 
+pub mod branch;
 pub mod delivered;
+pub mod entry;
 pub mod session;
+pub mod tail;

@@ -236,7 +236,7 @@ fn parse_header(head: &[u8], whole: bool) -> Result<(Header, usize), HeaderError
     Err(if whole { HeaderError::NoHeader("no line of it is JSON") } else { HeaderError::HeaderTooLong })
 }
 
-fn header_of(value: Json<'_>) -> Result<Header, HeaderError> {
+pub(super) fn header_of(value: Json<'_>) -> Result<Header, HeaderError> {
     let members = value.object().ok_or(HeaderError::NoHeader("its first line is no object"))?;
     let get = |key: &str| members.iter().find(|(name, _)| name == key).map(|(_, value)| *value);
     let text = |key: &str| get(key).and_then(|value| value.string());

@@ -53,6 +53,8 @@ mod model_properties;
 mod overflow;
 mod peers;
 mod pi_header;
+mod pi_oracle;
+mod pi_tail;
 mod programs;
 mod promises;
 mod pty;

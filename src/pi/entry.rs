@@ -1,0 +1,226 @@
+//! One entry of a session file: what its line says of its place in the tree, and the few facts that
+//! are kept of it. What it holds otherwise is read when it is needed.
+
+use std::sync::Arc;
+
+use memchr::memmem;
+
+use crate::contract::Untrusted;
+use crate::contract::json::{Document, Json};
+
+/// Suffixes of one bad line that are tried at most.
+const MAX_SUFFIXES: usize = 1_000;
+
+/// What names an entry within its file.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Id {
+    /// Eight lower-case hex digits, as nearly all are.
+    Hex(u32),
+    /// The number among the lines that are JSON, the header's being 0: of entries without an id, and
+    /// of all in files of the first version.
+    Line(u32),
+    /// Any other text.
+    Other(Box<Untrusted>),
+}
+
+impl Id {
+    pub(super) fn of(text: Untrusted) -> Self {
+        let digits = std::str::from_utf8(text.as_wtf8()).ok().filter(|text| {
+            text.len() == 8 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+        });
+        match digits.and_then(|digits| u32::from_str_radix(digits, 16).ok()) {
+            Some(number) => Self::Hex(number),
+            None => Self::Other(Box::new(text)),
+        }
+    }
+}
+
+/// What an entry is, as far as that decides how it is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A user's message.
+    User,
+    /// A model's.
+    Assistant,
+    /// What a tool gave.
+    ToolResult,
+    /// A command that the user ran.
+    Bash,
+    /// The summary that stands for what came before.
+    Compaction,
+    /// The summary of a branch that was left.
+    BranchSummary,
+    /// An extension's message that Pi shows.
+    CustomMessage,
+    /// Anything else, types that are not known among it: a place in the tree and nothing to show.
+    Other,
+}
+
+/// A model and who provides it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Model {
+    /// The provider.
+    pub provider: Untrusted,
+    /// The model's id.
+    pub id: Untrusted,
+}
+
+/// What something took.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Usage {
+    /// Tokens in, out, read from the cache and written to it.
+    pub tokens: f64,
+    /// As Pi works it out, in dollars.
+    pub cost: f64,
+}
+
+/// What is kept of an entry beside its place.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Fact {
+    /// A model answered.
+    Answer { model: Arc<Model>, usage: Option<Usage> },
+    /// Something else took this; no model is named for tools and summaries.
+    Spent { model: Option<Arc<Model>>, usage: Usage },
+    /// The model was changed.
+    Model(Arc<Model>),
+    /// The thinking level was.
+    Thinking(Untrusted),
+    /// An entry was labelled; without a label its label is cleared.
+    Label { target: Id, label: Option<Untrusted> },
+    /// The session was named; without a name its name is cleared.
+    Name(Option<Untrusted>),
+}
+
+/// An entry in the index: where its line is, and what is known without reading it again.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    /// Where its text begins, in bytes from the file's beginning.
+    pub offset: u64,
+    /// The bytes of its text.
+    pub length: u32,
+    /// What names it.
+    pub id: Id,
+    /// The entry it follows; of a root none.
+    pub parent: Option<Id>,
+    /// What it is.
+    pub kind: Kind,
+    /// Whether it stood behind a torn line, on the same line. Pi does not see such an entry.
+    pub is_recovered: bool,
+    pub(super) fact: Option<Box<Fact>>,
+}
+
+/// The members of one line that is an object.
+pub(super) struct Envelope<'a>(Vec<(Untrusted, Json<'a>)>);
+
+impl<'a> Envelope<'a> {
+    /// Those of the object that `value` is.
+    pub(super) fn of(value: Json<'a>) -> Option<Self> {
+        value.object().map(Self)
+    }
+
+    pub(super) fn get(&self, key: &str) -> Option<Json<'a>> {
+        self.0.iter().find(|(name, _)| name == key).map(|(_, value)| *value)
+    }
+
+    pub(super) fn text(&self, key: &str) -> Option<Untrusted> {
+        self.get(key)?.string()
+    }
+
+    pub(super) fn object(&self, key: &str) -> Option<Self> {
+        Self::of(self.get(key)?)
+    }
+
+    pub(super) fn is_true(&self, key: &str) -> bool {
+        self.get(key).and_then(|value| value.bool()) == Some(true)
+    }
+
+    /// The `id`, where it has one.
+    pub(super) fn id(&self) -> Option<Id> {
+        self.text("id").map(Id::of)
+    }
+
+    /// The `parentId`, where it is not null.
+    pub(super) fn parent(&self) -> Option<Id> {
+        self.text("parentId").map(Id::of)
+    }
+
+    fn model(&self, id: &str) -> Option<Model> {
+        Some(Model { provider: self.text("provider")?, id: self.text(id)? })
+    }
+
+    fn usage(&self) -> Option<Usage> {
+        let usage = self.object("usage")?;
+        let number = |of: &Self, key: &str| of.get(key).and_then(|value| value.number()).unwrap_or(0.0);
+        let parts = ["input", "output", "cacheRead", "cacheWrite"];
+        Some(Usage {
+            tokens: parts.iter().map(|part| number(&usage, part)).sum(),
+            cost: usage.object("cost").map_or(0.0, |cost| number(&cost, "total")),
+        })
+    }
+
+    /// What the entry is, and what is kept of it. Equal models are kept once, in `models`.
+    pub(super) fn facts(&self, models: &mut Vec<Arc<Model>>) -> (Kind, Option<Fact>) {
+        let spent = |of: &Self| of.usage().map(|usage| Fact::Spent { model: None, usage });
+        let filled = |key: &str| self.text(key).filter(|text| !text.is_empty());
+        match self.text("type").map(|kind| kind.to_str_lossy().into_owned()).as_deref() {
+            Some("message") => self.message_facts(models),
+            Some("compaction") => (Kind::Compaction, spent(self)),
+            Some("branch_summary") => (Kind::BranchSummary, spent(self)),
+            Some("custom_message") if self.is_true("display") => (Kind::CustomMessage, None),
+            Some("model_change") => {
+                (Kind::Other, self.model("modelId").map(|model| Fact::Model(kept(models, model))))
+            }
+            Some("thinking_level_change") => (Kind::Other, self.text("thinkingLevel").map(Fact::Thinking)),
+            Some("label") => {
+                let fact = self
+                    .text("targetId")
+                    .map(|id| Fact::Label { target: Id::of(id), label: filled("label") });
+                (Kind::Other, fact)
+            }
+            Some("session_info") => {
+                (Kind::Other, Some(Fact::Name(self.text("name").filter(|name| !name.is_blank()))))
+            }
+            Some("usage") => {
+                let model = self.model("model").map(|model| kept(models, model));
+                (Kind::Other, self.usage().map(|usage| Fact::Spent { model, usage }))
+            }
+            _ => (Kind::Other, None),
+        }
+    }
+
+    fn message_facts(&self, models: &mut Vec<Arc<Model>>) -> (Kind, Option<Fact>) {
+        let Some(message) = self.object("message") else { return (Kind::Other, None) };
+        match message.text("role").map(|role| role.to_str_lossy().into_owned()).as_deref() {
+            Some("user") => (Kind::User, None),
+            Some("assistant") => {
+                let usage = message.usage();
+                let model = message.model("model").map(|model| kept(models, model));
+                (Kind::Assistant, model.map(|model| Fact::Answer { model, usage }))
+            }
+            Some("toolResult") => {
+                (Kind::ToolResult, message.usage().map(|usage| Fact::Spent { model: None, usage }))
+            }
+            Some("bashExecution") => (Kind::Bash, None),
+            _ => (Kind::Other, None),
+        }
+    }
+}
+
+fn kept(models: &mut Vec<Arc<Model>>, model: Model) -> Arc<Model> {
+    if let Some(known) = models.iter().find(|known| ***known == model) {
+        return Arc::clone(known);
+    }
+    let model = Arc::new(model);
+    models.push(Arc::clone(&model));
+    model
+}
+
+/// Where an entry begins in a line that is no JSON: one that was written right behind a torn one. It
+/// goes to the line's end and has an id and a parent.
+pub(super) fn fused(line: &[u8]) -> Option<usize> {
+    memmem::find_iter(line, b"{\"type\":\"").take(MAX_SUFFIXES).find(|at| {
+        let document = Document::decode(&line[*at..]);
+        let envelope = document.value().ok().and_then(Envelope::of);
+        envelope.is_some_and(|it| it.text("id").is_some() && it.get("parentId").is_some())
+    })
+}

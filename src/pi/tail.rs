@@ -1,0 +1,351 @@
+//! The index of one session file, kept up to date by reading what was appended.
+//!
+//! A file may grow while it is read, end in the middle of a line, be written anew in place, with the
+//! same size even, or be another one by now. Of each entry only its place and a few facts are kept.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::entry::{Entry, Envelope, Id, Model, fused};
+use super::session::{Header, HeaderError, Stamp, header_of, open, read_at};
+use crate::contract::json::Document;
+use crate::contract::text::is_js_space;
+
+/// The longest line that is parsed, in bytes; of a longer one nothing is kept but that it was there.
+pub const MAX_LINE: u64 = 64 << 20;
+/// After so long without a change an unterminated line counts, and a file that shrank is read.
+pub const QUIET: Duration = Duration::from_secs(1);
+/// Bytes read at once.
+const CHUNK: u64 = 1 << 20;
+/// Bytes from the beginning, and before the place where reading goes on, that must still be the same.
+const ANCHOR: u64 = 1024;
+
+/// How what may still change is taken.
+#[derive(Debug, Clone, Copy)]
+pub enum Unsettled {
+    /// As it stands: whoever reads but once can't wait.
+    AtOnce,
+    /// Once nothing changed for [`QUIET`]; it is this late now.
+    AfterQuiet(Instant),
+}
+
+/// How far a look came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    /// The budget is used up, and there is more to read.
+    More,
+    /// Everything was read.
+    Done,
+    /// The file shrank, as it does while it is written anew; what was known of it is kept until it is quiet.
+    Waiting,
+}
+
+/// What a session file holds, in the file's order.
+#[derive(Debug, Clone, Default)]
+pub struct Index {
+    header: Option<Result<Header, HeaderError>>,
+    entries: Vec<Entry>,
+    models: Vec<Arc<Model>>,
+    /// Lines that are JSON.
+    parsed: u32,
+    bad_lines: u32,
+    long_lines: u32,
+}
+
+impl Index {
+    /// The header, or why the first line that is JSON is none; nothing while there is no such line.
+    /// Its name is not looked for here: [`super::branch::Tree::name`] has it.
+    pub fn header(&self) -> Option<&Result<Header, HeaderError>> {
+        self.header.as_ref()
+    }
+
+    /// The format's version; a header without one is of the first. Above 3 it is a newer Pi's.
+    pub fn version(&self) -> Option<f64> {
+        self.header.as_ref()?.as_ref().ok().map(|header| header.version.unwrap_or(1.0))
+    }
+
+    /// The entries.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// How many lines are neither JSON nor blank; one with an entry at its end is among them.
+    pub fn bad_lines(&self) -> u32 {
+        self.bad_lines
+    }
+
+    /// How many lines are longer than [`MAX_LINE`].
+    pub fn long_lines(&self) -> u32 {
+        self.long_lines
+    }
+
+    /// Takes the line at `offset`. One that is not whole yet counts if it is JSON; nothing is said of
+    /// it and nothing looked for in it otherwise.
+    fn take(&mut self, line: &[u8], offset: u64, is_whole: bool) {
+        let mut document = Document::decode(line);
+        let trimmed;
+        if offset == 0 {
+            // At the very beginning, and only there, Pi passes over what JavaScript calls blank: a BOM.
+            trimmed = String::from_utf8_lossy(line).trim_start_matches(is_js_space).to_owned();
+            document = Document::decode(trimmed.as_bytes());
+        }
+        match document.value() {
+            Ok(value) => {
+                let line_number = self.parsed;
+                self.parsed = self.parsed.saturating_add(1);
+                if self.header.is_none() {
+                    self.header = Some(header_of(value));
+                } else if let Some(envelope) = Envelope::of(value) {
+                    self.add(&envelope, line_number, offset, line.len(), false);
+                }
+            }
+            Err(_) if line.iter().all(u8::is_ascii_whitespace) => {}
+            Err(_) => {
+                self.bad_lines += u32::from(is_whole);
+                if let Some(at) = fused(line).filter(|_| is_whole && self.header.is_some()) {
+                    let document = Document::decode(&line[at..]);
+                    if let Some(envelope) = document.value().ok().and_then(Envelope::of) {
+                        self.add(&envelope, self.parsed, offset + at as u64, line.len() - at, true);
+                    }
+                }
+            }
+        }
+    }
+
+    fn add(&mut self, envelope: &Envelope<'_>, number: u32, offset: u64, length: usize, is_recovered: bool) {
+        // Old bugs left several headers: the first one counts.
+        if envelope.text("type").is_some_and(|kind| kind == "session") {
+            return;
+        }
+        let is_first_version = self.version().is_some_and(|version| version < 2.0);
+        let (id, parent) = if is_first_version {
+            (Id::Line(number), self.entries.last().map(|before| before.id.clone()))
+        } else {
+            (envelope.id().unwrap_or(Id::Line(number)), envelope.parent())
+        };
+        let (kind, fact) = envelope.facts(&mut self.models);
+        let length = u32::try_from(length).unwrap_or(u32::MAX);
+        let fact = fact.map(Box::new);
+        self.entries.push(Entry { offset, length, id, parent, kind, is_recovered, fact });
+    }
+}
+
+/// What an unterminated line put into the index, to be taken out again when the line goes on.
+#[derive(Debug)]
+struct Provisional {
+    entries: usize,
+    parsed: u32,
+    had_header: bool,
+}
+
+/// The index of the session file at one path.
+#[derive(Debug)]
+pub struct Tail {
+    path: PathBuf,
+    index: Index,
+    /// The file as it was at the last look.
+    file: Option<Stamp>,
+    /// What it begins with.
+    head: Vec<u8>,
+    /// What stands right before `scanned`.
+    anchor: Vec<u8>,
+    /// Where the line begins that is not complete.
+    line: u64,
+    /// Up to where that line was looked through for its end.
+    scanned: u64,
+    /// The size at which nothing changed, and since when.
+    quiet: Option<(u64, Instant)>,
+    provisional: Option<Provisional>,
+    read: u64,
+}
+
+impl Tail {
+    /// One that has not looked yet.
+    pub fn new(path: &Path) -> Self {
+        Self {
+            path: path.to_owned(),
+            index: Index::default(),
+            file: None,
+            head: Vec::new(),
+            anchor: Vec::new(),
+            line: 0,
+            scanned: 0,
+            quiet: None,
+            provisional: None,
+            read: 0,
+        }
+    }
+
+    /// What is known of the file.
+    pub fn index(&self) -> &Index {
+        &self.index
+    }
+
+    /// Bytes read so far.
+    pub fn bytes_read(&self) -> u64 {
+        self.read
+    }
+
+    /// The size of the file at the last look, in bytes.
+    pub fn size(&self) -> u64 {
+        self.file.map_or(0, |stamp| stamp.size())
+    }
+
+    /// Reads what is new, `budget` bytes, up to a line and a chunk more, and never beyond the size that
+    /// the file has when it is opened. An unchanged file is not opened.
+    ///
+    /// # Errors
+    /// Those of the file; what was known of it is kept.
+    pub fn look(&mut self, budget: u64, unsettled: Unsettled) -> Result<Progress, HeaderError> {
+        let is_all_read = self.file.is_some_and(|file| file.size() == self.scanned);
+        if is_all_read && self.file == Some(Stamp::of_path(&self.path)?) && self.is_settled() {
+            return Ok(Progress::Done);
+        }
+        let (file, stamp) = open(&self.path)?;
+        match self.changed(&file, &stamp)? {
+            Change::None => {}
+            Change::Shrunk if !self.is_quiet(stamp.size(), unsettled) => return Ok(Progress::Waiting),
+            Change::Shrunk | Change::Anew => {
+                *self = Self { read: self.read, quiet: self.quiet.take(), ..Self::new(&self.path) };
+            }
+        }
+        self.file = Some(stamp);
+        let more = self.read_lines(&file, stamp.size(), budget);
+        // Also after an error: what was taken must not be taken again.
+        self.anchor_at(&file)?;
+        if more? {
+            return Ok(Progress::More);
+        }
+        if self.line < self.scanned && self.provisional.is_none() && self.is_quiet(stamp.size(), unsettled) {
+            self.take_unterminated(&file)?;
+        }
+        Ok(Progress::Done)
+    }
+
+    /// Whether the file still holds what was read of it, whatever was appended.
+    ///
+    /// # Errors
+    /// Those of the file.
+    pub fn holds(&self) -> Result<bool, HeaderError> {
+        let (file, stamp) = open(&self.path)?;
+        Ok(self.changed(&file, &stamp)? == Change::None)
+    }
+
+    /// Whether no unterminated line waits to be taken.
+    fn is_settled(&self) -> bool {
+        self.line == self.scanned || self.provisional.is_some() || self.scanned - self.line > MAX_LINE
+    }
+
+    fn is_quiet(&mut self, size: u64, unsettled: Unsettled) -> bool {
+        let now = match unsettled {
+            Unsettled::AtOnce => return true,
+            Unsettled::AfterQuiet(now) => now,
+        };
+        let since = match self.quiet {
+            Some((known, since)) if known == size => since,
+            _ => {
+                self.quiet = Some((size, now));
+                now
+            }
+        };
+        now.saturating_duration_since(since) >= QUIET
+    }
+
+    fn changed(&self, file: &File, stamp: &Stamp) -> Result<Change, HeaderError> {
+        let Some(before) = &self.file else { return Ok(Change::None) };
+        if stamp == before {
+            return Ok(Change::None);
+        }
+        if !stamp.is_of_same_file(before) {
+            return Ok(Change::Anew);
+        }
+        if stamp.size() < before.size() {
+            return Ok(Change::Shrunk);
+        }
+        // The same size, written at another time: a migration may keep it.
+        let is_same = stamp.size() > before.size()
+            && read_at(file, 0, self.head.len())? == self.head
+            && read_at(file, self.scanned - self.anchor.len() as u64, self.anchor.len())? == self.anchor;
+        Ok(if is_same { Change::None } else { Change::Anew })
+    }
+
+    fn anchor_at(&mut self, file: &File) -> Result<(), HeaderError> {
+        let length = self.scanned.min(ANCHOR);
+        self.head = read_at(file, 0, length as usize)?;
+        self.anchor = read_at(file, self.scanned - length, length as usize)?;
+        Ok(())
+    }
+
+    /// Reads lines up to `size`; says whether the budget ended before.
+    fn read_lines(&mut self, file: &File, size: u64, budget: u64) -> Result<bool, HeaderError> {
+        let begun = self.read;
+        while self.scanned < size {
+            if self.read - begun >= budget {
+                return Ok(true);
+            }
+            let bytes = read_at(file, self.scanned, (size - self.scanned).min(CHUNK) as usize)?;
+            if bytes.is_empty() {
+                // It shrank meanwhile: the next look sees that.
+                return Ok(false);
+            }
+            if let Some(provisional) = self.provisional.take() {
+                self.roll_back(&provisional);
+            }
+            self.read += bytes.len() as u64;
+            let from = self.scanned;
+            let mut begin = 0;
+            for end in memchr::memchr_iter(b'\n', &bytes) {
+                let line_end = from + end as u64;
+                if self.line >= from {
+                    self.index.take(&bytes[begin..end], self.line, true);
+                } else if line_end - self.line > MAX_LINE {
+                    self.index.long_lines += 1;
+                } else {
+                    let length = (line_end - self.line) as usize;
+                    let line = read_at(file, self.line, length)?;
+                    self.read += line.len() as u64;
+                    self.index.take(&line, self.line, true);
+                }
+                begin = end + 1;
+                self.line = line_end + 1;
+                self.scanned = self.line;
+            }
+            self.scanned = from + bytes.len() as u64;
+        }
+        Ok(false)
+    }
+
+    fn take_unterminated(&mut self, file: &File) -> Result<(), HeaderError> {
+        if self.scanned - self.line > MAX_LINE {
+            return Ok(());
+        }
+        let line = read_at(file, self.line, (self.scanned - self.line) as usize)?;
+        self.read += line.len() as u64;
+        let index = &mut self.index;
+        let (entries, parsed, had_header) = (index.entries.len(), index.parsed, index.header.is_some());
+        index.take(&line, self.line, false);
+        self.provisional = Some(Provisional { entries, parsed, had_header });
+        Ok(())
+    }
+
+    fn roll_back(&mut self, to: &Provisional) {
+        self.index.entries.truncate(to.entries);
+        self.index.parsed = to.parsed;
+        if !to.had_header {
+            self.index.header = None;
+        }
+    }
+}
+
+/// What became of the file since the last look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Change {
+    /// Nothing but that it may have grown.
+    None,
+    /// It became smaller.
+    Shrunk,
+    /// It was written anew, or another stands in its place.
+    Anew,
+}
