@@ -21,6 +21,7 @@ mod send;
 pub mod serve;
 mod signals;
 pub mod state;
+pub mod transcript;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -101,6 +102,8 @@ enum Verb {
     Peers,
     /// Print what leads sent, read and unread
     Inbox(inbox::Arguments),
+    /// Print what was said in a lead's session
+    Transcript(transcript::Arguments),
     /// Print the leads as one block of text for a program
     State,
     /// Be Chief without a screen, for the other verbs
@@ -261,6 +264,7 @@ impl CommandLine {
             Some(Verb::List) => list::run(&globals.places()?, &mut out),
             Some(Verb::Peers) => peers::run(&globals.places()?, &mut out),
             Some(Verb::Inbox(arguments)) => inbox::run(&globals.places()?, arguments, &mut out),
+            Some(Verb::Transcript(arguments)) => transcript::run(|| globals.places(), arguments, &mut out),
             Some(Verb::State) => state::run(&globals.places()?, &mut out),
             Some(Verb::Roster { evidence }) => captured(evidence, &mut out),
             Some(Verb::Serve) => {

@@ -579,7 +579,8 @@ pub(super) fn target<'a>(roster: &'a Roster, session: &SessionId) -> Result<&'a 
     })
 }
 
-pub(super) fn path_of(path: &Untrusted) -> PathBuf {
+/// The path that Herdr's inventory names.
+pub(crate) fn path_of(path: &Untrusted) -> PathBuf {
     use std::os::unix::ffi::OsStringExt;
     std::ffi::OsString::from_vec(path.to_str_lossy().into_owned().into_bytes()).into()
 }

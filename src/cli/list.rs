@@ -24,7 +24,7 @@ pub(super) struct Seen {
     /// Who is a lead, and what was left out.
     pub roster: Roster,
     /// Of which runtime.
-    runtime: Runtime,
+    pub runtime: Runtime,
     /// The session left out as the Chief's.
     us: Option<SessionId>,
 }

@@ -5,3 +5,4 @@ pub mod delivered;
 pub mod entry;
 pub mod session;
 pub mod tail;
+pub mod transcript;

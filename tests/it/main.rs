@@ -76,3 +76,4 @@ mod state_block;
 mod support;
 mod surroundings;
 mod terminal_pty;
+mod transcript;

@@ -1,0 +1,338 @@
+//! What was said in a session, as text: bounded as `staff_transcript` has it, or whole.
+//!
+//! The text is that of others and not fit for a terminal. No path is part of it or of an error.
+
+use std::path::Path;
+
+use super::branch::{Seen, Tree};
+use super::entry::{Entry, Envelope, Id, Kind};
+use super::session::{HeaderError, open, read_at};
+use super::tail::{Progress, Tail, Unsettled};
+use crate::contract::json::{Document, Json, reserialize};
+use crate::contract::{SessionId, Untrusted, Uuid};
+
+/// The most bytes of the bounded transcript.
+pub const MAX_BYTES: usize = 16_384;
+/// The most lines of it.
+pub const MAX_LINES: usize = 2_000;
+/// The most bytes of one tool result in it.
+const MAX_TOOL_BYTES: usize = 4_096;
+/// Stands for the middle of a longer one.
+const OMITTED: &str = "\n[... middle of tool result omitted ...]\n";
+/// What a lead's request to its agent begins with; the agent reads it from elsewhere.
+const CONTROL_MARKER: &str = "__PI_HERDSMAN_AGENT_V4__:";
+/// How often a file that is written anew meanwhile is begun again.
+const ATTEMPTS: usize = 3;
+
+/// How much is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    /// What `staff_transcript` gives: from the last compaction on, long tool results without their
+    /// middle, the end of it all.
+    Bounded,
+    /// The whole branch, also commands the user ran, messages of extensions that Pi shows and what
+    /// stood behind torn lines; also of files in another version of the format.
+    Full,
+}
+
+/// What cut the end off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Limit {
+    /// [`MAX_BYTES`].
+    Bytes,
+    /// [`MAX_LINES`].
+    Lines,
+}
+
+impl Limit {
+    /// Its name in the contract.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Limit::Bytes => "bytes",
+            Limit::Lines => "lines",
+        }
+    }
+}
+
+/// The transcript of one session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Transcript {
+    /// Blocks with a blank line between them.
+    pub text: String,
+    /// The bytes there were before the end was cut off.
+    pub full_bytes: usize,
+    /// What cut the end off, if it was.
+    pub truncated_by: Option<Limit>,
+    /// Whether the middle of a tool result was left out.
+    pub tool_truncated: bool,
+    /// Lines of the file that could not be read as entries.
+    pub bad_lines: u32,
+    /// Lines of the file that are too long to be read.
+    pub long_lines: u32,
+}
+
+impl Transcript {
+    /// Whether anything was left out.
+    pub fn is_truncated(&self) -> bool {
+        self.tool_truncated || self.truncated_by.is_some()
+    }
+}
+
+/// Why there is no transcript. Ends with the next step.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TranscriptError {
+    /// The file can't be read, or is no session's.
+    #[error(transparent)]
+    File(#[from] HeaderError),
+    /// There is nothing in it.
+    #[error("the session file is empty. It is filled with the session's first message")]
+    Empty,
+    /// It is another session's.
+    #[error("the session file is of another session. Look who has that session now with `headman list`")]
+    OtherSession,
+    /// It is in a version of the format whose transcript the contract does not define.
+    #[error("the session file is not in version 3 of the format. Read it with --full")]
+    OtherVersion,
+    /// It was written anew again and again.
+    #[error("the session file is being written anew. Try again in a moment")]
+    Changing,
+}
+
+/// Reads the transcript of `session` from its file at `path`: what the file holds as it is opened. An
+/// unterminated last line counts if it is JSON. Blocking, and as long as the file takes.
+///
+/// # Errors
+/// [`TranscriptError`]; no bad line is one.
+pub fn read(path: &Path, session: &SessionId, extent: Extent) -> Result<Transcript, TranscriptError> {
+    for _ in 0..ATTEMPTS {
+        let mut tail = Tail::new(path);
+        // One look ends at the size that the file had, however fast it grows.
+        if tail.look(u64::MAX, Unsettled::AtOnce)? != Progress::Done {
+            continue;
+        }
+        if tail.size() == 0 {
+            return Err(TranscriptError::Empty);
+        }
+        check(&tail, session, extent)?;
+        let written = Writer { bodies: Bodies::of(path)?, extent, tool_truncated: false }.write(&tail)?;
+        if let Some(transcript) = written
+            && tail.holds()?
+        {
+            return Ok(transcript);
+        }
+    }
+    Err(TranscriptError::Changing)
+}
+
+fn check(tail: &Tail, session: &SessionId, extent: Extent) -> Result<(), TranscriptError> {
+    let header = match tail.index().header() {
+        Some(Ok(header)) => header,
+        Some(Err(error)) => return Err(error.clone().into()),
+        None => return Err(HeaderError::NoHeader("no line of it is JSON").into()),
+    };
+    if header.session != *session {
+        return Err(TranscriptError::OtherSession);
+    }
+    if extent == Extent::Bounded && header.version != Some(3.0) {
+        return Err(TranscriptError::OtherVersion);
+    }
+    Ok(())
+}
+
+/// The file, open to read entries from.
+struct Bodies(std::fs::File);
+
+impl Bodies {
+    fn of(path: &Path) -> Result<Self, HeaderError> {
+        Ok(Self(open(path)?.0))
+    }
+
+    /// The text of `entry`; nothing where the file ends before it by now.
+    fn text(&self, entry: &Entry) -> Result<Option<Vec<u8>>, HeaderError> {
+        let length = entry.length as usize;
+        let text = read_at(&self.0, entry.offset, length)?;
+        Ok((text.len() == length).then_some(text))
+    }
+}
+
+struct Writer {
+    bodies: Bodies,
+    extent: Extent,
+    tool_truncated: bool,
+}
+
+impl Writer {
+    /// The transcript; nothing where the file is not the one of the index any more.
+    fn write(mut self, tail: &Tail) -> Result<Option<Transcript>, HeaderError> {
+        let index = tail.index();
+        let seen = if self.extent == Extent::Full { Seen::WithRecovered } else { Seen::ByPi };
+        let tree = Tree::of(index, seen);
+        let mut branch: Vec<&Entry> = tree.branch().into_iter().filter_map(|at| tree.entry(at)).collect();
+        if self.extent == Extent::Bounded {
+            branch = match self.since_compaction(branch)? {
+                Some(branch) => branch,
+                None => return Ok(None),
+            };
+        }
+        let mut blocks = Vec::new();
+        for entry in branch.into_iter().filter(|entry| entry.kind != Kind::Other) {
+            let Some(text) = self.bodies.text(entry)? else { return Ok(None) };
+            let document = Document::decode(&text);
+            let Some(envelope) = document.value().ok().and_then(Envelope::of) else { return Ok(None) };
+            self.blocks(entry.kind, &envelope, &mut blocks);
+        }
+        let full = blocks.join("\n\n");
+        let (cut, truncated_by) = match self.extent {
+            Extent::Bounded => end_of(&full),
+            Extent::Full => (full.as_str(), None),
+        };
+        Ok(Some(Transcript {
+            text: cut.to_owned(),
+            full_bytes: full.len(),
+            truncated_by,
+            tool_truncated: self.tool_truncated,
+            bad_lines: index.bad_lines(),
+            long_lines: index.long_lines(),
+        }))
+    }
+
+    /// The last compaction on the branch, what it kept, and what follows.
+    fn since_compaction<'a>(&self, branch: Vec<&'a Entry>) -> Result<Option<Vec<&'a Entry>>, HeaderError> {
+        let Some(at) = branch.iter().rposition(|entry| entry.kind == Kind::Compaction) else {
+            return Ok(Some(branch));
+        };
+        let Some(text) = self.bodies.text(branch[at])? else { return Ok(None) };
+        let document = Document::decode(&text);
+        let Some(compaction) = document.value().ok().and_then(Envelope::of) else { return Ok(None) };
+        let first = compaction.text("firstKeptEntryId").map(Id::of);
+        let kept = branch[..at].iter().position(|entry| Some(&entry.id) == first.as_ref()).unwrap_or(at);
+        let mut since = vec![branch[at]];
+        since.extend(&branch[kept..at]);
+        since.extend(&branch[at + 1..]);
+        Ok(Some(since))
+    }
+
+    fn blocks(&mut self, kind: Kind, entry: &Envelope<'_>, blocks: &mut Vec<String>) {
+        let mut add = |heading: &str, text: &str| {
+            if !text.is_empty() {
+                blocks.push(format!("{heading}:\n{text}"));
+            }
+        };
+        let summary = || entry.text("summary").map(|text| shown(&text)).unwrap_or_default();
+        match kind {
+            Kind::Compaction => add("compaction summary", &summary()),
+            Kind::BranchSummary => add("branch summary", &summary()),
+            Kind::CustomMessage if self.extent == Extent::Full => {
+                let name = shown(&entry.text("customType").unwrap_or_else(|| "".into()));
+                add(&format!("custom {name}"), &joined(entry.get("content")));
+            }
+            Kind::CustomMessage | Kind::Other => {}
+            Kind::User | Kind::Assistant | Kind::ToolResult | Kind::Bash => {
+                let Some(message) = entry.object("message") else { return };
+                self.message(kind, &message, blocks);
+            }
+        }
+    }
+
+    fn message(&mut self, kind: Kind, message: &Envelope<'_>, blocks: &mut Vec<String>) {
+        let content = message.get("content");
+        match kind {
+            Kind::User => {
+                let text = joined(content);
+                if !text.is_empty() && !is_control_marker(&text) {
+                    blocks.push(format!("user:\n{text}"));
+                }
+            }
+            Kind::Assistant => {
+                let parts = content.and_then(|content| content.array()).unwrap_or_default();
+                blocks.extend(parts.into_iter().filter_map(Envelope::of).filter_map(|part| said(&part)));
+            }
+            Kind::ToolResult => {
+                let name = message.text("toolName").map(|name| lossy(&name)).unwrap_or_default();
+                let error = if message.is_true("isError") { " [error]" } else { "" };
+                let heading = format!("tool result {name}{error}:");
+                let mut text = joined(content);
+                if self.extent == Extent::Bounded && text.len() > MAX_TOOL_BYTES {
+                    self.tool_truncated = true;
+                    text = without_middle(&text);
+                }
+                blocks.push(if text.is_empty() { heading } else { format!("{heading}\n{text}") });
+            }
+            Kind::Bash if self.extent == Extent::Full => {
+                let text = |key: &str| message.text(key).map(|text| shown(&text)).unwrap_or_default();
+                blocks.push(format!("bash:\n{}\n{}", text("command"), text("output")).trim_end().to_owned());
+            }
+            Kind::Bash | Kind::Compaction | Kind::BranchSummary | Kind::CustomMessage | Kind::Other => {}
+        }
+    }
+}
+
+/// The block of one part of what a model said; nothing of thoughts and empty text.
+fn said(part: &Envelope<'_>) -> Option<String> {
+    match part.text("type")?.to_str_lossy().as_ref() {
+        "text" => {
+            let text = shown(&part.text("text")?);
+            (!text.is_empty()).then(|| format!("assistant:\n{text}"))
+        }
+        "toolCall" => {
+            let name = part.text("name").map(|name| lossy(&name)).unwrap_or_default();
+            let arguments = part.get("arguments").map(reserialize).unwrap_or_else(|| b"{}".to_vec());
+            Some(format!("tool {name}:\n{}", String::from_utf8_lossy(&arguments)))
+        }
+        _ => None,
+    }
+}
+
+fn lossy(text: &Untrusted) -> String {
+    text.to_str_lossy().into_owned()
+}
+
+fn shown(text: &Untrusted) -> String {
+    lossy(&text.trim())
+}
+
+/// The texts of a content with nothing between them, trimmed as a whole.
+fn joined(content: Option<Json<'_>>) -> String {
+    let Some(content) = content else { return String::new() };
+    if let Some(text) = content.string() {
+        return shown(&text);
+    }
+    let parts = content.array().unwrap_or_default().into_iter().filter_map(Envelope::of);
+    let texts = parts.filter(|part| part.text("type").is_some_and(|kind| kind == "text"));
+    let texts: String = texts.filter_map(|part| part.text("text")).map(|text| lossy(&text)).collect();
+    shown(&texts.into())
+}
+
+fn is_control_marker(text: &str) -> bool {
+    text.strip_prefix(CONTROL_MARKER).is_some_and(|id| Uuid::parse(id).is_some())
+}
+
+fn without_middle(text: &str) -> String {
+    let room = MAX_TOOL_BYTES - OMITTED.len();
+    let head = text.floor_char_boundary(room.div_ceil(2));
+    let tail = text.ceil_char_boundary(text.len() - room / 2);
+    format!("{}{OMITTED}{}", &text[..head], &text[tail..])
+}
+
+/// As many whole lines from the end as fit, and what the others were too much for; of a last line
+/// that does not fit by itself its end.
+fn end_of(text: &str) -> (&str, Option<Limit>) {
+    let lines = memchr::memchr_iter(b'\n', text.as_bytes()).count() + 1;
+    if text.len() <= MAX_BYTES && lines <= MAX_LINES {
+        return (text, None);
+    }
+    let mut begin = text.len();
+    let mut before = text;
+    for nth in 0..MAX_LINES {
+        let line = before.rfind('\n').map_or(0, |end| end + 1);
+        if text.len() - line > MAX_BYTES {
+            if nth == 0 {
+                begin = text.ceil_char_boundary(text.len() - MAX_BYTES);
+            }
+            return (&text[begin..], Some(Limit::Bytes));
+        }
+        begin = line;
+        before = &text[..line.saturating_sub(1)];
+    }
+    (&text[begin..], Some(Limit::Lines))
+}
