@@ -21,6 +21,8 @@ const MAX_TOOL_BYTES: usize = 4_096;
 const OMITTED: &str = "\n[... middle of tool result omitted ...]\n";
 /// What a lead's request to its agent begins with; the agent reads it from elsewhere.
 const CONTROL_MARKER: &str = "__PI_HERDSMAN_AGENT_V4__:";
+/// Bytes of text from which on the beginning is dropped where only the end is wanted.
+const KEPT: usize = 1 << 20;
 /// How often a file that is written anew meanwhile is begun again.
 const ATTEMPTS: usize = 3;
 
@@ -114,7 +116,7 @@ pub fn read(path: &Path, session: &SessionId, extent: Extent) -> Result<Transcri
             return Err(TranscriptError::Empty);
         }
         check(&tail, session, extent)?;
-        let written = Writer { bodies: Bodies::of(path)?, extent, tool_truncated: false }.write(&tail)?;
+        let written = Writer::new(Bodies::of(path)?, extent).write(&tail)?;
         if let Some(transcript) = written
             && tail.holds()?
         {
@@ -158,10 +160,38 @@ impl Bodies {
 struct Writer {
     bodies: Bodies,
     extent: Extent,
+    /// What was written, or the end of it where no more is wanted.
+    text: String,
+    /// The bytes of all that was written.
+    full_bytes: usize,
     tool_truncated: bool,
 }
 
 impl Writer {
+    fn new(bodies: Bodies, extent: Extent) -> Self {
+        Self { bodies, extent, text: String::new(), full_bytes: 0, tool_truncated: false }
+    }
+
+    /// Adds a block, with a blank line before it.
+    fn block(&mut self, block: &str) {
+        let gap = if self.full_bytes > 0 { "\n\n" } else { "" };
+        self.text.push_str(gap);
+        self.text.push_str(block);
+        self.full_bytes += gap.len() + block.len();
+        if self.extent == Extent::Bounded && self.text.len() > KEPT {
+            // Still more than fits, so that the end is found as it would be in the whole.
+            let begin = self.text.floor_char_boundary(self.text.len() - 2 * MAX_BYTES);
+            self.text.drain(..begin);
+        }
+    }
+
+    /// The same where there is a text.
+    fn headed(&mut self, heading: &str, text: &str) {
+        if !text.is_empty() {
+            self.block(&format!("{heading}:\n{text}"));
+        }
+    }
+
     /// The transcript; nothing where the file is not the one of the index any more.
     fn write(mut self, tail: &Tail) -> Result<Option<Transcript>, HeaderError> {
         let index = tail.index();
@@ -174,21 +204,19 @@ impl Writer {
                 None => return Ok(None),
             };
         }
-        let mut blocks = Vec::new();
         for entry in branch.into_iter().filter(|entry| entry.kind != Kind::Other) {
             let Some(text) = self.bodies.text(entry)? else { return Ok(None) };
             let document = Document::decode(&text);
             let Some(envelope) = document.value().ok().and_then(Envelope::of) else { return Ok(None) };
-            self.blocks(entry.kind, &envelope, &mut blocks);
+            self.entry(entry.kind, &envelope);
         }
-        let full = blocks.join("\n\n");
         let (cut, truncated_by) = match self.extent {
-            Extent::Bounded => end_of(&full),
-            Extent::Full => (full.as_str(), None),
+            Extent::Bounded => end_of(&self.text),
+            Extent::Full => (self.text.as_str(), None),
         };
         Ok(Some(Transcript {
             text: cut.to_owned(),
-            full_bytes: full.len(),
+            full_bytes: self.full_bytes,
             truncated_by,
             tool_truncated: self.tool_truncated,
             bad_lines: index.bad_lines(),
@@ -212,74 +240,74 @@ impl Writer {
         Ok(Some(since))
     }
 
-    fn blocks(&mut self, kind: Kind, entry: &Envelope<'_>, blocks: &mut Vec<String>) {
-        let mut add = |heading: &str, text: &str| {
-            if !text.is_empty() {
-                blocks.push(format!("{heading}:\n{text}"));
-            }
-        };
-        let summary = || entry.text("summary").map(|text| shown(&text)).unwrap_or_default();
+    fn entry(&mut self, kind: Kind, entry: &Envelope<'_>) {
+        let text = |key: &str| entry.text(key).map(|text| shown(&text)).unwrap_or_default();
         match kind {
-            Kind::Compaction => add("compaction summary", &summary()),
-            Kind::BranchSummary => add("branch summary", &summary()),
+            Kind::Compaction => self.headed("compaction summary", &text("summary")),
+            Kind::BranchSummary => self.headed("branch summary", &text("summary")),
             Kind::CustomMessage if self.extent == Extent::Full => {
-                let name = shown(&entry.text("customType").unwrap_or_else(|| "".into()));
-                add(&format!("custom {name}"), &joined(entry.get("content")));
+                self.headed(&format!("custom {}", text("customType")), &joined(entry.get("content")));
             }
             Kind::CustomMessage | Kind::Other => {}
             Kind::User | Kind::Assistant | Kind::ToolResult | Kind::Bash => {
-                let Some(message) = entry.object("message") else { return };
-                self.message(kind, &message, blocks);
+                if let Some(message) = entry.object("message") {
+                    self.message(kind, &message);
+                }
             }
         }
     }
 
-    fn message(&mut self, kind: Kind, message: &Envelope<'_>, blocks: &mut Vec<String>) {
+    fn message(&mut self, kind: Kind, message: &Envelope<'_>) {
         let content = message.get("content");
         match kind {
             Kind::User => {
                 let text = joined(content);
-                if !text.is_empty() && !is_control_marker(&text) {
-                    blocks.push(format!("user:\n{text}"));
+                if !is_control_marker(&text) {
+                    self.headed("user", &text);
                 }
             }
             Kind::Assistant => {
                 let parts = content.and_then(|content| content.array()).unwrap_or_default();
-                blocks.extend(parts.into_iter().filter_map(Envelope::of).filter_map(|part| said(&part)));
+                for part in parts.into_iter().filter_map(Envelope::of) {
+                    self.said(&part);
+                }
             }
             Kind::ToolResult => {
                 let name = message.text("toolName").map(|name| lossy(&name)).unwrap_or_default();
                 let error = if message.is_true("isError") { " [error]" } else { "" };
-                let heading = format!("tool result {name}{error}:");
+                let heading = format!("tool result {name}{error}");
                 let mut text = joined(content);
                 if self.extent == Extent::Bounded && text.len() > MAX_TOOL_BYTES {
                     self.tool_truncated = true;
                     text = without_middle(&text);
                 }
-                blocks.push(if text.is_empty() { heading } else { format!("{heading}\n{text}") });
+                match text.as_str() {
+                    "" => self.block(&format!("{heading}:")),
+                    text => self.headed(&heading, text),
+                }
             }
             Kind::Bash if self.extent == Extent::Full => {
                 let text = |key: &str| message.text(key).map(|text| shown(&text)).unwrap_or_default();
-                blocks.push(format!("bash:\n{}\n{}", text("command"), text("output")).trim_end().to_owned());
+                self.headed("bash", format!("{}\n{}", text("command"), text("output")).trim_end());
             }
             Kind::Bash | Kind::Compaction | Kind::BranchSummary | Kind::CustomMessage | Kind::Other => {}
         }
     }
-}
 
-/// The block of one part of what a model said; nothing of thoughts and empty text.
-fn said(part: &Envelope<'_>) -> Option<String> {
-    match part.text("type")?.to_str_lossy().as_ref() {
-        "text" => {
-            let text = shown(&part.text("text")?);
-            (!text.is_empty()).then(|| format!("assistant:\n{text}"))
+    /// One part of what a model said; thoughts are left out.
+    fn said(&mut self, part: &Envelope<'_>) {
+        match part.text("type").map(|kind| lossy(&kind)).as_deref() {
+            Some("text") => {
+                let text = part.text("text").map(|text| shown(&text)).unwrap_or_default();
+                self.headed("assistant", &text);
+            }
+            Some("toolCall") => {
+                let name = part.text("name").map(|name| lossy(&name)).unwrap_or_default();
+                let arguments = part.get("arguments").map(reserialize).unwrap_or_else(|| b"{}".to_vec());
+                self.headed(&format!("tool {name}"), &String::from_utf8_lossy(&arguments));
+            }
+            _ => {}
         }
-        "toolCall" => {
-            let name = part.text("name").map(|name| lossy(&name)).unwrap_or_default();
-            let arguments = part.get("arguments").map(reserialize).unwrap_or_else(|| b"{}".to_vec());
-            Some(format!("tool {name}:\n{}", String::from_utf8_lossy(&arguments)))
-        }
-        _ => None,
     }
 }
 

@@ -100,6 +100,23 @@ fn contents_that_are_null_or_odd_say_nothing() {
 }
 
 #[test]
+fn the_end_of_very_much_is_that_of_the_whole() {
+    for filling in ["é", "é\\n"] {
+        let long = format!("{{\"role\":\"user\",\"content\":\"x{}\"}}", filling.repeat(700_000));
+        let messages = [long.as_str(), "{\"role\":\"user\",\"content\":\"end\"}"];
+        let (bounded, whole) = (of(&messages, Extent::Bounded), of(&messages, Extent::Full));
+        assert_eq!((bounded.full_bytes, whole.full_bytes), (whole.text.len(), whole.text.len()));
+        assert!(whole.text.ends_with(&bounded.text) && !whole.is_truncated());
+        let is_of_lines = filling.ends_with('n');
+        let limit = if is_of_lines { Limit::Lines } else { Limit::Bytes };
+        assert_eq!(bounded.truncated_by, Some(limit));
+        // The one long line does not fit, and what follows it does.
+        let lines = bounded.text.matches('\n').count() + 1;
+        assert_eq!(lines, if is_of_lines { 2000 } else { 3 }, "{:.80}", bounded.text);
+    }
+}
+
+#[test]
 fn the_whole_branch_has_what_the_bounded_one_leaves_out() {
     let long = "y".repeat(MAX_BYTES);
     let messages = [
