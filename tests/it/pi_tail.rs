@@ -133,13 +133,15 @@ fn every_cut_of_a_file_that_grows_ends_in_the_same_index() {
 
 #[test]
 fn a_file_written_anew_with_the_same_size_is_read_again() {
-    let mut scene = Scene::new(format!("{HEADER}{}{}", user(1, None), user(2, Some(1))));
-    assert_eq!(scene.look(Duration::ZERO), [1, 2]);
-    let size = fs::metadata(&scene.path).unwrap().len();
-    // Only the middle differs.
-    scene.write(format!("{HEADER}{}{}", user(3, None), user(2, Some(3))));
-    assert_eq!(fs::metadata(&scene.path).unwrap().len(), size);
-    assert_eq!(scene.look(Duration::ZERO), [3, 2]);
+    // More around the middle than is compared at both ends.
+    let filling = |from: u32| -> String { (from..from + 20).map(|id| user(id, Some(1))).collect() };
+    let content = |middle: u32| format!("{HEADER}{}{}{}", filling(100), user(middle, None), filling(200));
+    let mut scene = Scene::new(content(1));
+    assert_eq!(scene.look(Duration::ZERO)[20], 1);
+    assert!(content(1).find("text 1\"").is_some_and(|at| at > 1100 && at + 1100 < content(1).len()));
+    scene.write(content(2));
+    assert_eq!(fs::metadata(&scene.path).unwrap().len(), content(1).len() as u64);
+    assert_eq!((scene.look(Duration::ZERO)[20], ids(&scene.tail).len()), (2, 41));
     // The same with another header, and longer by now.
     let second = HEADER.replace("\"version\":3", "\"version\":2");
     scene.write(format!("{second}{}{}{}", user(3, None), user(2, Some(3)), user(4, Some(2))));
