@@ -339,7 +339,7 @@ fn a_lead_or_lease_that_changes_while_its_transcript_is_read_is_noticed() {
         let snapshots =
             || herd.server.calls().iter().filter(|call| call.method == "session.snapshot").count();
         let before = snapshots();
-        herd.block_on(herd.server.set_fault(Fault::Late(Duration::from_millis(250)))).unwrap();
+        herd.block_on(herd.server.set_fault(Fault::Late(Duration::from_millis(400)))).unwrap();
         let child = herd.place.start(&["transcript", session, "--json"]);
         // The second look at Herdr is under way: everything was read.
         until("the second look", || snapshots() == before + 2);
