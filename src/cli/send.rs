@@ -141,7 +141,7 @@ pub(super) async fn run(
 }
 
 /// The lead whose session is `wanted` or, if there is none, the only one whose session begins so.
-fn lead_of<'a>(roster: &'a Roster, wanted: &SessionId) -> Result<&'a Lead, String> {
+pub(super) fn lead_of<'a>(roster: &'a Roster, wanted: &SessionId) -> Result<&'a Lead, String> {
     if let Some(lead) = roster.lead(wanted) {
         return Ok(lead);
     }

@@ -41,6 +41,7 @@ mod hostile_files;
 mod hostile_herdr;
 mod inbox;
 mod inbox_screen;
+mod inspect;
 mod lead_listing;
 mod lead_scene;
 mod lead_side;
