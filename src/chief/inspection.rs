@@ -69,6 +69,11 @@ impl Subject {
         }
     }
 
+    /// Whose pane it is.
+    pub fn session(&self) -> &SessionId {
+        &self.session
+    }
+
     /// Whether that lead is on `pane`.
     fn is_on(&self, pane: &Pane) -> bool {
         let place = [&self.workspace, &self.tab, &self.pane].map(NativeId::as_untrusted);

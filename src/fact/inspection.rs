@@ -1,6 +1,8 @@
 //! What was seen of a lead by looking at its pane: text and programs, as Herdr has them.
 
-use crate::contract::{Timestamp, Untrusted};
+use std::time::Duration;
+
+use crate::contract::{SessionId, Timestamp, Untrusted};
 
 /// One look at a lead's pane.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,4 +39,23 @@ pub struct Foreground {
     pub cmdline: Option<Untrusted>,
     /// What the system says of it.
     pub state: Option<Untrusted>,
+}
+
+/// What is known of the pane that somebody looks at on the screen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Peek {
+    /// Whose.
+    pub session: SessionId,
+    /// What was seen last; nothing of a pane that is not the lead's any more.
+    pub seen: Option<Inspection>,
+    /// Why it could not be looked at just now; safe to print.
+    pub trouble: Option<String>,
+}
+
+impl Peek {
+    /// How old what was seen is, by the wall clock that dated it.
+    pub fn age(&self, now: Timestamp) -> Option<Duration> {
+        let seen = self.seen.as_ref()?;
+        Some(Duration::from_millis(now.as_millis().saturating_sub(seen.captured_at.as_millis())))
+    }
 }

@@ -119,7 +119,7 @@ fn what_can_not_be_inspected_is_told_by_its_code() {
     failed(&herd, "s-1", 4, "no_socket");
 }
 
-fn lead(session_file: Option<&str>) -> Lead {
+pub(crate) fn lead(session_file: Option<&str>) -> Lead {
     let id = |text: &str| NativeId::new(text).unwrap();
     Lead {
         session: SessionId::new("s-1").unwrap(),

@@ -52,6 +52,7 @@ mod managed_mailboxes;
 mod managed_screens;
 mod model_properties;
 mod overflow;
+mod peek;
 mod peers;
 mod pi_header;
 mod programs;
