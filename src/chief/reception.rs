@@ -53,6 +53,15 @@ pub struct Reception {
     pub more: bool,
 }
 
+/// Asks whose messages had not come.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Missing {
+    /// How many.
+    pub asks: usize,
+    /// Whether some were left for the next time.
+    pub more: bool,
+}
+
 enum Judged {
     Accept(Box<Message>),
     Refuse(Option<Box<Message>>, String),
@@ -262,15 +271,15 @@ impl Office {
     }
 
     /// Puts the messages of pending asks that never came into our own inbox, as the contract has
-    /// it, and remembers when each ask was first seen; says how many had not come. Blocking.
-    pub fn publish_missing_asks(&self, roster: &Roster, now: Now) -> Result<usize, ReceptionError> {
+    /// it, one batch, and remembers when each ask was first seen. Blocking.
+    pub fn publish_missing_asks(&self, roster: &Roster, now: Now) -> Result<Missing, ReceptionError> {
         let lease = self.lease();
-        let Some(lease) = lease.as_ref() else { return Ok(0) };
+        let Some(lease) = lease.as_ref() else { return Ok(Missing::default()) };
         if lease.check()?.is_err() {
-            return Ok(0);
+            return Ok(Missing::default());
         }
         let mut journal = self.journal();
-        let Some(journal) = journal.as_mut() else { return Ok(0) };
+        let Some(journal) = journal.as_mut() else { return Ok(Missing::default()) };
         let missing: Vec<(&Lead, Uuid)> = (roster.leads.iter())
             .filter_map(|lead| Some((lead, lead.pending_ask.as_ref()?.ask)))
             .filter(|(lead, ask)| !journal.index().has_ask(&lead.session, *ask))
@@ -283,8 +292,13 @@ impl Office {
             journal.append(&unseen, now.wall).map_err(ReceptionError::Journal)?;
         }
         let inbox = self.own_inbox(lease);
-        let count = missing.len();
+        let mut published = 0;
+        let mut result = Missing { asks: missing.len(), more: false };
         for (lead, ask) in missing {
+            if published == BATCH {
+                result.more = true;
+                break;
+            }
             let Some(pending) = &lead.pending_ask else { continue };
             let id = Uuid::of_ask(&lead.session, ask, lease.id());
             if matches!(durable::kind(&inbox.message(id)), Ok(Some(_))) {
@@ -308,13 +322,13 @@ impl Office {
                 created_at: journal.index().asked_at(&lead.session, ask).unwrap_or(now.wall),
             };
             match inbox::publish_ask(self.agent_dir().path(), &inbox, &message) {
-                Ok(_) => {}
+                Ok(_) => published += 1,
                 // Its text is shown from the record all the same.
                 Err(InboxError::Invalid(_) | InboxError::Conflict(_) | InboxError::Quarantined(_)) => {}
                 Err(error) => tracing::warn!(%error, "publishing the message of an ask"),
             }
         }
-        Ok(count)
+        Ok(result)
     }
 }
 

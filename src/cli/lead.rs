@@ -155,7 +155,8 @@ impl Who {
                 Ok(lead) => return Ok(lead),
                 Err(error) => error,
             };
-            let may_pass = matches!(error, JoinError::Record(_) | JoinError::OtherFile(_));
+            let may_pass =
+                matches!(error, JoinError::NotOpen(_) | JoinError::Record(_) | JoinError::OtherFile(_));
             if !may_pass || Instant::now() >= deadline {
                 return Err(not_joined(what, &error, &path));
             }
@@ -228,6 +229,12 @@ fn of_unable(what: &str, error: &Unable) -> Failure {
             "unhealthy",
             format!("can't {what}: {error}"),
             "Let only one program open this session",
+        ),
+        Unable::Withdrawn(_) => Failure::new(
+            Exit::No,
+            "unhealthy",
+            format!("can't {what}: {error}"),
+            "Open it again; what is queued for it stays",
         ),
     }
 }

@@ -76,14 +76,19 @@ impl Out {
                 self.closed = true;
                 Ok(())
             }
-            Err(error) => Err(Failure::new(
-                Exit::Unavailable,
-                "output",
-                format!("can't write the answer: {error}"),
-                "Check where standard output goes",
-            )),
+            Err(error) => Err(not_written(&error)),
         }
     }
+}
+
+/// Standard output can't be written.
+pub fn not_written(error: &std::io::Error) -> Failure {
+    Failure::new(
+        Exit::Unavailable,
+        "output",
+        format!("can't write the answer: {error}"),
+        "Check where standard output goes",
+    )
 }
 
 /// Tells something beside the answer, on stderr.

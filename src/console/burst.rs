@@ -6,6 +6,8 @@
 //! through. After a burst, keys are dropped until none came for [`QUIET`]: a long text arrives in
 //! several reads. A held-down key repeats at 30 a second, 33 ms apart, and passes.
 //!
+//! Ctrl-c passes at once: two that wait for a busy console come in one read.
+//!
 //! Arrow and paging keys are no text, only move the cursor, and come several at once from a mouse
 //! wheel in the alternate screen: among themselves they pass at once.
 //!
@@ -15,7 +17,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use crossterm::event::{KeyCode, KeyEvent, KeyEventKind};
+use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 /// Keys closer together than this were not pressed by a hand.
 pub const APART: Duration = Duration::from_millis(5);
@@ -66,6 +68,11 @@ impl BurstGuard {
             return;
         }
         self.settle(now);
+        // No text has it, and it must get through whatever else does not: twice, it quits.
+        if is_interrupt(key) {
+            self.passed.push_back(Passed::Key(key));
+            return;
+        }
         let close = self.last.is_some_and(|last| now.saturating_sub(last) < APART);
         self.last = Some(now);
         self.state = match self.state {
@@ -107,6 +114,10 @@ impl BurstGuard {
     }
 }
 
+fn is_interrupt(key: KeyEvent) -> bool {
+    key.code == KeyCode::Char('c') && key.modifiers == KeyModifiers::CONTROL
+}
+
 fn is_motion(key: KeyEvent) -> bool {
     matches!(
         key.code,
@@ -140,13 +151,23 @@ impl Twice {
 
 #[cfg(test)]
 mod tests {
-    use crossterm::event::KeyModifiers;
     use proptest::prelude::*;
 
     use super::*;
 
     fn key(code: KeyCode) -> KeyEvent {
         KeyEvent::new(code, KeyModifiers::NONE)
+    }
+
+    #[test]
+    fn two_interrupts_read_at_once_both_count_and_text_around_them_does_not() {
+        let mut guard = BurstGuard::default();
+        let interrupt = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
+        for key in [key(KeyCode::Char('x')), interrupt, interrupt, key(KeyCode::Char('y'))] {
+            guard.press(key, micros(1));
+        }
+        let passed: Vec<_> = std::iter::from_fn(|| guard.next(micros(1_000_000))).collect();
+        assert_eq!(passed, [Passed::Key(interrupt), Passed::Key(interrupt), Passed::Dropped(2)]);
     }
 
     fn micros(micros: u64) -> Duration {

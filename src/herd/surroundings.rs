@@ -26,6 +26,8 @@ pub struct Blocked {
     pub hash: String,
     /// The session, if Herdr shows it.
     pub session: Option<SessionId>,
+    /// Where it is; safe to print.
+    pub directory: String,
     /// How many are quarantined.
     pub quarantined: usize,
     /// How many a lead looks at.
@@ -40,9 +42,9 @@ impl Blocked {
             None => format!("a lead that Herdr does not show ({})", self.hash),
         };
         format!(
-            "The inbox of {whose} is blocked: {} quarantined records, and its lead looks at {} at a time. Move \
-             the old ones (those with a .quarantine file beside them) away",
-            self.quarantined, self.batch
+            "The inbox of {whose} is blocked, if that is a Pi: {} quarantined records, and it looks at {} at a \
+             time. Move the old ones, each with its .quarantine file, out of {}",
+            self.quarantined, self.batch, self.directory
         )
     }
 }

@@ -115,6 +115,9 @@ pub enum Unable {
     /// Another process opened the same session.
     #[error("the session file names another instance of the lead: something else opened it")]
     AnotherInstance,
+    /// Something took its record or its presence away, or put another in its place.
+    #[error("the lead's {0} is not there any more as it was written: something else removed or changed it")]
+    Withdrawn(&'static str),
 }
 
 impl Unable {
@@ -124,7 +127,7 @@ impl Unable {
         match self {
             Self::Inbox(_) => false,
             Self::Session(error) => !error.is_passing(),
-            Self::AnotherInstance => true,
+            Self::AnotherInstance | Self::Withdrawn(_) => true,
         }
     }
 }
@@ -303,6 +306,9 @@ impl Coordination {
         if state.instance != Some(self.record.instance) {
             return Err(Unable::AnotherInstance);
         }
+        if self.presence.is_held() {
+            self.stands()?;
+        }
         if state.pending_ask == self.record.pending_ask {
             return Ok(held);
         }
@@ -325,6 +331,20 @@ impl Coordination {
             }
         }
         Ok(held)
+    }
+
+    /// Whether who holds the lead open still is what others see of it: its record's instance, whatever
+    /// ask that has, and its presence.
+    fn stands(&self) -> Result<(), Unable> {
+        match records::read_lead(&self.runtime, &self.session) {
+            Ok(record) if record.instance != self.record.instance => {
+                return Err(Unable::Withdrawn("record"));
+            }
+            Err(error) if error.is_missing() => return Err(Unable::Withdrawn("record")),
+            // What can't be read now may be again; sending up is refused meanwhile.
+            _ => {}
+        }
+        if self.presence.stands() { Ok(()) } else { Err(Unable::Withdrawn("presence")) }
     }
 
     /// Asks the Chief `question`, whose message says `text` (the same, or with attachments

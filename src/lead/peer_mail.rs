@@ -102,10 +102,14 @@ impl Coordination {
     ) -> Result<Drain, Unable> {
         let mut drain = Drain::default();
         let inbox = self.runtime.peer_inbox(&self.session);
-        if is_empty(&inbox)? || !self.presence.stands() {
+        if is_empty(&inbox)? {
             return Ok(drain);
         }
         let held = self.sync()?;
+        // Another process holds it, and does this.
+        if !self.presence.stands() {
+            return Ok(drain);
+        }
         let Drain { received, errors, .. } = &mut drain;
         // Judging and handing over look at the same state in turn, never at once.
         let lead = RefCell::new(self);

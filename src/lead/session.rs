@@ -92,6 +92,7 @@ pub struct SessionFile {
     /// inode tells a file from one that was made right after it was removed.
     file: Option<Arc<File>>,
     seen: Seen,
+    patience: Duration,
 }
 
 impl fmt::Debug for SessionFile {
@@ -158,12 +159,24 @@ impl SessionFile {
     /// The file of `session` at `path`. Nothing is read before it is locked.
     pub fn new(path: &Path, session: SessionId) -> Self {
         let ids = || Uuid::random().to_string().chars().take(8).collect();
-        Self { path: path.to_owned(), session, ids: Box::new(ids), file: None, seen: Seen::default() }
+        Self {
+            path: path.to_owned(),
+            session,
+            ids: Box::new(ids),
+            file: None,
+            seen: Seen::default(),
+            patience: PATIENCE,
+        }
     }
 
     /// The same with entries whose ids `ids` gives: 8 hex digits, none twice.
     pub fn with_ids(self, ids: impl FnMut() -> String + Send + 'static) -> Self {
         Self { ids: Box::new(ids), ..self }
+    }
+
+    /// Waits so long for the lock from now on.
+    pub fn set_patience(&mut self, patience: Duration) {
+        self.patience = patience;
     }
 
     /// Where it is.
@@ -181,7 +194,7 @@ impl SessionFile {
     /// # Errors
     /// Every kind of [`SessionError`] but a malformed state, which [`SessionFile::state`] tells.
     pub fn lock(&mut self) -> Result<Held, SessionError> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + self.patience;
         let file = loop {
             let file = self.open()?;
             // By its path, for the same reason.

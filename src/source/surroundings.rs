@@ -92,7 +92,8 @@ pub fn blocked(runtime: &Runtime, us: &SessionId, shown: &BTreeSet<SessionId>) -
         let quarantined = ids.filter(|id| inbox::is_quarantined(&inbox, *id)).count();
         if quarantined >= BATCH {
             let session = shown.iter().find(|session| session.hash() == hash).cloned();
-            found.push(Blocked { hash: hash.to_owned(), session, quarantined, batch: BATCH });
+            let directory = durable::shown(inbox.path()).to_string();
+            found.push(Blocked { hash: hash.to_owned(), session, directory, quarantined, batch: BATCH });
         }
     }
     found

@@ -42,6 +42,7 @@ mod hostile_herdr;
 mod inbox;
 mod inbox_screen;
 mod inspect;
+mod lead_health;
 mod lead_listing;
 mod lead_scene;
 mod lead_side;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use super::{Service, Standing};
 use crate::chief::inquiry::Which;
-use crate::chief::reception::{Reception, ReceptionError};
+use crate::chief::reception::{Missing, Reception, ReceptionError};
 use crate::chief::staff::Office;
 use crate::contract::Uuid;
 use crate::disk::mailboxes::Scan;
@@ -85,10 +85,11 @@ impl Service {
             let roster = now.as_ref().and_then(|now| office.roster_of(&now.inventory).ok());
             let missing = match &roster {
                 Some(roster) => office.publish_missing_asks(roster, office.now())?,
-                None => 0,
+                None => Missing::default(),
             };
-            let reception = office.receive(roster.as_ref())?;
-            Ok((reception, now.filter(|_| roster.is_some() && missing == 0)))
+            let mut reception = office.receive(roster.as_ref())?;
+            reception.more |= missing.more;
+            Ok((reception, now.filter(|_| roster.is_some() && missing.asks == 0)))
         });
         match received.await {
             Ok(Ok((reception, basis))) => {

@@ -54,7 +54,8 @@ pub(super) fn inboxes(patient: &Patient<'_>) -> Section {
                     // Our own drain passes quarantined records over first.
                     let blocked = !own && counts.quarantined >= BATCH;
                     let before = findings.len();
-                    judge(&counts, &whose, blocked, &mut findings);
+                    let directory = durable::shown(inbox.path()).to_string();
+                    judge(&counts, &whose, &directory, blocked, &mut findings);
                     quiet += usize::from(findings.len() == before);
                     all.push(json!({
                         "kind": kind, "hash": name, "own": own,
@@ -105,13 +106,13 @@ fn look(inbox: &InboxDir) -> Result<Counts, durable::Unreadable> {
     Ok(counts)
 }
 
-fn judge(counts: &Counts, whose: &str, blocked: bool, findings: &mut Vec<(Level, String)>) {
+fn judge(counts: &Counts, whose: &str, directory: &str, blocked: bool, findings: &mut Vec<(Level, String)>) {
     if blocked {
         findings.push((
             Level::Bad,
             format!(
-                "{whose} is blocked: {} quarantined records, and its lead looks at {BATCH} at a time. \
-                 Move the old ones (those with a .quarantine file beside them) away",
+                "{whose} is blocked, if its lead is a Pi: {} quarantined records, and it looks at {BATCH} at a \
+                 time. Move the old ones, each with its .quarantine file, out of {directory}",
                 counts.quarantined
             ),
         ));

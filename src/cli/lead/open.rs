@@ -17,6 +17,8 @@ use crate::cli::signals::Signals;
 use crate::cli::{block_on, located};
 use crate::config::Places;
 use crate::contract::{NativeId, Untrusted};
+use crate::disk::LockError;
+use crate::disk::inbox::InboxError;
 use crate::herdr::listing::{Listing, OnOurPane};
 use crate::herdr::locate::{Located, pane_context};
 use crate::herdr::reexec::GoOn;
@@ -41,6 +43,8 @@ pub struct Arguments {
     name: Option<String>,
 }
 
+/// How long a look, or ending, waits for who holds the session file.
+const LOCK_PATIENCE: Duration = Duration::from_millis(250);
 const WHAT: &str = "open the lead";
 
 /// Why it ends.
@@ -89,6 +93,8 @@ async fn open(places: &Places, socket: &Located, arguments: &Arguments, go_on: G
     let place = pane.as_ref().ok().and_then(place_of).unwrap_or_else(Place::none);
     let opening = Opening { agent_dir: places.agent_dir.clone(), socket: socket.path.clone(), place, about };
     let mut lead = Coordination::open(opening, file).map_err(|error| not_opened(WHAT, &error))?;
+    // Who holds the session file for long keeps neither a signal waiting nor the entry in Herdr.
+    lead.file().set_patience(LOCK_PATIENCE);
     let listed = match path.to_str() {
         _ if !matches!(go_on, GoOn::Hinted) => Listed::never(&why_not_tried(&go_on)),
         None => Listed::never("its session file's path is not UTF-8, so Herdr can't be told of it"),
@@ -126,6 +132,8 @@ async fn stay(
     note(&format!("open as instance {}; what is sent to it is printed, a line each", lead.instance()));
     let end = loop {
         tokio::select! {
+            // What ends it first, as a look is nearly always due.
+            biased;
             signal = signals.any() => break End::Signal(signal),
             () = input.ends() => break End::Input,
             () = mail.came() => {}
@@ -191,7 +199,10 @@ fn tell_new(told: &mut Option<String>, drained: &Result<Drain, Unable>) {
         Err(error) if error.is_unhealthy() => return,
         Err(error) => Some(error.to_string()),
         Ok(Drain { errors, waits, .. }) => {
-            (errors.first().map(ToString::to_string)).or_else(|| waits.as_ref().map(ToString::to_string))
+            // Who sent it holds its lock for a moment.
+            let busy = |it: &&InboxError| matches!(it, InboxError::Lock(LockError::Occupied { .. }));
+            let error = errors.iter().find(|it| !busy(it)).map(ToString::to_string);
+            error.or_else(|| waits.as_ref().map(ToString::to_string))
         }
     };
     if *told != trouble {

@@ -3,6 +3,9 @@
 //! the inbox, not the lead.
 
 use std::collections::HashSet;
+use std::fs::{File, Metadata};
+use std::io::{ErrorKind, Write};
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
@@ -10,7 +13,8 @@ use std::time::Duration;
 use rustix::io::Errno;
 
 use crate::cli::failure::Failure;
-use crate::cli::out::Out;
+use crate::cli::out;
+use crate::console::text;
 use crate::contract::Uuid;
 use crate::contract::json::ObjectWriter;
 use crate::disk::DiskError;
@@ -53,16 +57,12 @@ impl Teller {
     /// The system's.
     pub(super) fn start() -> std::io::Result<Self> {
         let (lines, queue) = mpsc::channel::<(String, Sender<Written>)>();
+        // Nothing of a line may wait in a buffer.
+        let mut stdout = File::from(std::io::stdout().as_fd().try_clone_to_owned()?);
         std::thread::Builder::new().name("answers".to_owned()).spawn(move || {
-            let mut out = Out::new(true);
             while let Ok((line, done)) = queue.recv() {
-                let written = match out.json(&line) {
-                    Ok(()) if out.is_closed() => Written::Closed,
-                    Ok(()) => Written::Whole,
-                    Err(failure) => Written::Failed(failure),
-                };
                 // Whoever waited may have given up.
-                let _ = done.send(written);
+                let _ = done.send(put(&mut stdout, &line));
             }
         })?;
         Ok(Self { lines, under_way: None, told: HashSet::new(), silent: None })
@@ -125,6 +125,24 @@ impl Teller {
     /// Why nothing more can be told, once it can't.
     pub(super) fn silent(&mut self) -> Option<Silent> {
         self.silent.take()
+    }
+}
+
+/// Writes one line, whole or, into a file, not at all: what a full disk cut off would swallow the line
+/// that is written next.
+fn put(stdout: &mut File, line: &str) -> Written {
+    let length = stdout.metadata().ok().filter(Metadata::is_file).map(|found| found.len());
+    let mut bytes = text::json_document(line).into_bytes();
+    bytes.push(b'\n');
+    match stdout.write_all(&bytes) {
+        Ok(()) => Written::Whole,
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Written::Closed,
+        Err(error) => {
+            if let Some(Err(error)) = length.map(|length| stdout.set_len(length)) {
+                tracing::warn!(%error, "cutting off what was written of a line");
+            }
+            Written::Failed(out::not_written(&error))
+        }
     }
 }
 

@@ -166,17 +166,22 @@ fn header(app: &App, now: Now, line: Rect, pen: &mut Pen<'_>, ages: &mut Ages) {
     if unread > 0 {
         parts.push((text::line(format_args!("{unread} unread")), Role::Notice));
     }
-    // What matters least goes first when the line is too short; the asks stay longest.
+    // What matters least goes first when the line is too short; the asks and what is wrong stay longest.
     let mut order = vec![1, 0, 4];
     if matches!(app.model.herdr(), HerdrState::Up) {
         order.insert(2, 3);
+    }
+    if unread > 0 {
+        order.push(parts.len() - 1);
     }
     order.extend(badges);
     let mut dropped: Vec<usize> = Vec::new();
     for droppable in order {
         let kept = parts.iter().enumerate().filter(|(at, _)| !dropped.contains(at));
         let width: usize = kept.map(|(_, (part, _))| part.width() + 3).sum();
-        if width > usize::from(end.saturating_sub(line.x)) {
+        // Nothing comes after the last part, and half a number says nothing.
+        let spare = if droppable + 1 == parts.len() && unread > 0 { 2 } else { 0 };
+        if width > usize::from(end.saturating_sub(line.x)) + spare {
             dropped.push(droppable);
         }
     }
@@ -185,11 +190,6 @@ fn header(app: &App, now: Now, line: Rect, pen: &mut Pen<'_>, ages: &mut Ages) {
         at += 1;
         !dropped.contains(&(at - 1))
     });
-    // Half a number says nothing.
-    let width: usize = parts.iter().map(|(part, _)| part.width() + separator.width()).sum();
-    if unread > 0 && width > usize::from(end.saturating_sub(line.x)) + 2 {
-        parts.pop();
-    }
     let mut x = line.x + 1;
     for (at, (part, role)) in parts.iter().enumerate() {
         if at > 0 {
