@@ -8,6 +8,7 @@ pub mod doctor;
 pub mod failure;
 pub mod inbox;
 pub mod input;
+pub mod inspect;
 pub mod lead;
 mod letter;
 pub mod list;
@@ -92,6 +93,8 @@ enum Verb {
     Demo(demo::Arguments),
     /// List the leads, and what was left out
     List,
+    /// Show the last text on a lead's pane, and the programs there
+    Inspect(inspect::Arguments),
     /// List the leads of captured evidence
     Roster {
         /// The evidence; `-` is standard input
@@ -262,6 +265,7 @@ impl CommandLine {
                 demo::run(arguments, globals)
             }
             Some(Verb::List) => list::run(&globals.places()?, &mut out),
+            Some(Verb::Inspect(arguments)) => inspect::run(&globals.places()?, arguments, &mut out),
             Some(Verb::Peers) => peers::run(&globals.places()?, &mut out),
             Some(Verb::Inbox(arguments)) => inbox::run(&globals.places()?, arguments, &mut out),
             Some(Verb::Transcript(arguments)) => transcript::run(|| globals.places(), arguments, &mut out),

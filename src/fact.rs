@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 
 pub use inquiry::{Answer, Found, Inquiry, MAX_LETTERS, Needle, Query};
+pub use inspection::{Foreground, Inspection, Peek, ProcessEvidence};
 
 use crate::contract::{Descriptor, Kind, LeadRecord, SessionId, Timestamp, Untrusted, Uuid};
 use crate::disk::mailboxes::Scan;
@@ -19,6 +20,7 @@ use crate::herd::surroundings::Surroundings;
 use crate::herdr::Registration;
 
 mod inquiry;
+mod inspection;
 
 /// A reading of both clocks. Ages are counted on the monotonic one, which no clock change moves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,6 +73,8 @@ pub enum Fact {
     ChangesLost(ChangesLost),
     /// The leads' peers, while they are looked at.
     Peers(Arc<PeersRead>),
+    /// The pane of one lead, while it is looked at.
+    Peek(Arc<Peek>),
     /// Leads that are here and are not ours to see.
     Surroundings(Arc<Surroundings>),
 }
@@ -96,6 +100,7 @@ enum Key {
     Watching,
     ChangesLost,
     Peers,
+    Peek,
     Surroundings,
 }
 
@@ -118,6 +123,7 @@ impl Fact {
             Fact::Watching(_) => Key::Watching,
             Fact::ChangesLost(_) => Key::ChangesLost,
             Fact::Peers(_) => Key::Peers,
+            Fact::Peek(_) => Key::Peek,
             Fact::Surroundings(_) => Key::Surroundings,
         }
     }

@@ -8,8 +8,8 @@ use crate::chief::staff::evidence_of;
 use crate::contract::{SessionId, Timestamp, Uuid};
 use crate::disk::mailboxes::Scan;
 use crate::fact::{
-    Answered, ChangesLost, Desk, Done, Fact, Fate, LeadRead, Mail, Now, Outcome, PeersRead, Sent, SentCounts,
-    Standing, Watching,
+    Answered, ChangesLost, Desk, Done, Fact, Fate, LeadRead, Mail, Now, Outcome, Peek, PeersRead, Sent,
+    SentCounts, Standing, Watching,
 };
 use crate::herd::evidence::{Evidence, State, UnreadableRecord};
 use crate::herd::inventory::Inventory;
@@ -78,6 +78,7 @@ pub struct Model {
     watching: Watching,
     changes_lost: Option<ChangesLost>,
     peers: Option<Arc<PeersRead>>,
+    peek: Option<Arc<Peek>>,
     surroundings: Option<Arc<Surroundings>>,
     sent: BTreeMap<Uuid, Sent>,
     asked: HashMap<(SessionId, Uuid), Asked>,
@@ -111,6 +112,7 @@ impl Model {
             watching: Watching::Notified,
             changes_lost: None,
             peers: None,
+            peek: None,
             surroundings: None,
             sent: BTreeMap::new(),
             asked: HashMap::new(),
@@ -220,6 +222,10 @@ impl Model {
             }
             Fact::Peers(peers) => {
                 self.peers = Some(peers);
+                false
+            }
+            Fact::Peek(peek) => {
+                self.peek = Some(peek);
                 false
             }
             Fact::Surroundings(surroundings) => {
@@ -420,6 +426,11 @@ impl Model {
     /// look.
     pub fn peers(&self) -> Option<&PeersRead> {
         self.peers.as_deref()
+    }
+
+    /// What is on the pane of `lead`, if that was looked at last.
+    pub fn peek(&self, lead: &SessionId) -> Option<&Peek> {
+        self.peek.as_deref().filter(|peek| peek.session == *lead)
     }
 
     /// Leads that are here and are not ours to see, once that was looked for.

@@ -3,6 +3,7 @@
 pub mod attach;
 mod claim;
 pub mod inquiry;
+pub mod inspection;
 pub mod journal;
 pub mod lease;
 pub mod outbox;

@@ -3,7 +3,7 @@
 use super::app::{App, Effect, Layer, Pending};
 use super::intent::Intent;
 use super::theme::Role;
-use super::view::diagnostics;
+use super::view::{diagnostics, peek};
 use crate::chief::inquiry::Which;
 use crate::chief::service::Request;
 use crate::contract::{SessionId, Untrusted};
@@ -89,6 +89,21 @@ impl App {
         }
     }
 
+    /// Shows the selected lead's pane; where it is shown, not any more.
+    pub(super) fn peek(&mut self, now: Now) {
+        if let Some(Layer::Peek(_)) = self.layers.last() {
+            self.layers.pop();
+            return;
+        }
+        match self.selected().filter(|lead| self.model.lead(lead).is_some()).cloned() {
+            Some(lead) => {
+                self.layers.retain(|layer| !matches!(layer, Layer::Peek(_)));
+                self.layers.push(Layer::Peek(peek::State::of(lead)));
+            }
+            None => self.say(format_args!("No lead is selected."), Role::Notice, now),
+        }
+    }
+
     pub(super) fn copy(&mut self, now: Now) {
         let text = match self.layers.last() {
             Some(Layer::Ask(state)) => state.question().cloned(),
@@ -97,6 +112,7 @@ impl App {
                 state.text().filter(|(_, whole)| *whole).map(|(text, _)| text.clone())
             }
             Some(Layer::Peers(state)) => state.session(&self.model).cloned(),
+            Some(Layer::Peek(state)) => state.text(&self.model).cloned(),
             Some(Layer::Help(_)) => None,
             None => self.roster.selected().map(|lead| match self.model.lead(lead) {
                 Some(crate::herd::Lead { pending_ask: Some(ask), .. }) => ask.question.clone(),

@@ -12,7 +12,8 @@ use super::intent::{Context, Intent};
 use super::keymap::{Keymap, Pressed, Sequence};
 use super::text::{self, Visible};
 use super::theme::{Role, Theme};
-use super::view::{ask, diagnostics, help, inbox, peers, roster};
+use super::view::{ask, diagnostics, help, inbox, peek, peers, roster};
+use crate::chief::inspection::Subject;
 use crate::chief::service::Request;
 use crate::contract::{SessionId, Timestamp, Untrusted, Uuid};
 use crate::fact::{Desk, Fact, Now, OtherChief, Standing};
@@ -93,6 +94,8 @@ pub enum Layer {
     Inbox(Box<inbox::State>),
     /// The peers.
     Peers(peers::State),
+    /// A lead's pane.
+    Peek(peek::State),
 }
 
 /// What a request was for, while its outcome is not known.
@@ -171,6 +174,7 @@ impl App {
             Some(Layer::Diagnostics(_)) => Context::Diagnostics,
             Some(Layer::Inbox(state)) => state.context(),
             Some(Layer::Peers(_)) => Context::Peers,
+            Some(Layer::Peek(_)) => Context::Peek,
             None => self.roster.context(),
         }
     }
@@ -200,7 +204,7 @@ impl App {
                 Layer::Ask(state) => state.follow(&self.model),
                 Layer::Inbox(state) => state.follow(&self.model),
                 Layer::Peers(state) => state.follow(&self.model),
-                Layer::Help(_) | Layer::Diagnostics(_) => {}
+                Layer::Help(_) | Layer::Diagnostics(_) | Layer::Peek(_) => {}
             }
         }
         self.inquire();
@@ -214,6 +218,12 @@ impl App {
     /// Whether somebody looks at the peers, so that they have to be looked at.
     pub fn shows_peers(&self) -> bool {
         self.layers.iter().any(|layer| matches!(layer, Layer::Peers(_)))
+    }
+
+    /// Whose pane somebody looks at, so that it has to be looked at.
+    pub fn peeked(&self) -> Option<Subject> {
+        let Some(Layer::Peek(state)) = self.layers.last() else { return None };
+        self.model.lead(state.lead()).map(Subject::of)
     }
 
     /// Whether there is a draft for `key`.
@@ -261,7 +271,7 @@ impl App {
                 state.typed(key, &self.model);
                 None
             }
-            Some(Layer::Diagnostics(_) | Layer::Peers(_)) => None,
+            Some(Layer::Diagnostics(_) | Layer::Peers(_) | Layer::Peek(_)) => None,
             None => {
                 self.roster.typed(key, &self.model, now);
                 None
@@ -359,6 +369,7 @@ impl App {
                 _ if self.shows_peers() => {}
                 _ => self.layers.push(Layer::Peers(peers::State::open(&self.model))),
             },
+            Intent::Peek => self.peek(now),
             Intent::Quit => self.quit(),
             Intent::ToggleChief => self.toggle_chief(),
             Intent::Reply => self.reply(now),
@@ -395,6 +406,7 @@ impl App {
                 Some(Layer::Diagnostics(state)) => state.intent(intent),
                 Some(Layer::Inbox(state)) => state.intent(intent, &self.model),
                 Some(Layer::Peers(state)) => state.intent(intent, &self.model),
+                Some(Layer::Peek(state)) => state.intent(intent),
                 None => self.roster.intent(intent, &self.model, now),
             },
         }
@@ -424,7 +436,7 @@ impl App {
         let stays = match self.layers.last_mut() {
             Some(Layer::Ask(state)) => state.back(),
             Some(Layer::Help(state)) => state.back(),
-            Some(Layer::Diagnostics(_)) => false,
+            Some(Layer::Diagnostics(_) | Layer::Peek(_)) => false,
             Some(Layer::Inbox(state)) => state.back(&self.model),
             Some(Layer::Peers(state)) => state.back(),
             None => {
@@ -487,6 +499,7 @@ impl App {
         match self.layers.last() {
             Some(Layer::Ask(state)) => Some(state.lead()),
             Some(Layer::Inbox(state)) => state.letter()?.lead.as_ref(),
+            Some(Layer::Peek(state)) => Some(state.lead()),
             _ => self.roster.selected(),
         }
     }
@@ -499,6 +512,7 @@ impl App {
             (Intent::Quit, layer) => layer.is_none(),
             (Intent::Send, _) => self.model.standing().lease().is_some(),
             (Intent::NextMatch, Some(Layer::Inbox(state))) => state.has_search(),
+            (Intent::Peek, Some(Layer::Peek(_))) => false,
             (Intent::Open, Some(Layer::Peers(state))) => !beside && state.can_open(),
             _ => true,
         }

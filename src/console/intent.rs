@@ -67,6 +67,8 @@ pub enum Intent {
     Inbox,
     /// Show the leads' peers and what is queued between them.
     Peers,
+    /// Show what is on the selected lead's pane.
+    Peek,
     /// Draw everything anew.
     Redraw,
     /// Copy what is under the cursor.
@@ -114,13 +116,15 @@ pub enum Context {
     Inbox,
     /// The peers.
     Peers,
+    /// A lead's pane.
+    Peek,
     /// A question of the console's.
     Confirm,
 }
 
 impl Context {
     /// All of them, in the help's order.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Context::Global,
         Context::Roster,
         Context::Detail,
@@ -131,6 +135,7 @@ impl Context {
         Context::Diagnostics,
         Context::Inbox,
         Context::Peers,
+        Context::Peek,
         Context::Confirm,
     ];
 
@@ -147,6 +152,7 @@ impl Context {
             Context::Diagnostics => "Diagnostics",
             Context::Inbox => "Inbox",
             Context::Peers => "Peers",
+            Context::Peek => "Peek",
             Context::Confirm => "Question",
         }
     }
@@ -181,13 +187,14 @@ pub struct Action {
     pub intent: Intent,
 }
 
-use Context::{Ask, Composer, Confirm, Detail, Filter, Global, Help, Inbox, Peers, Roster};
+use Context::{Ask, Composer, Confirm, Detail, Filter, Global, Help, Inbox, Peek, Peers, Roster};
 
 const ANYWHERE: &[Context] = &[Global, Composer, Filter, Confirm];
 const BROWSING: &[Context] = &[Global];
 const PAGING: &[Context] = &[Global, Composer];
 const LEADS: &[Context] = &[Roster, Detail, Ask];
-const WRITING: &[Context] = &[Roster, Detail, Ask, Inbox];
+const AT_PANE: &[Context] = &[Roster, Detail, Ask, Peek];
+const WRITING: &[Context] = &[Roster, Detail, Ask, Inbox, Peek];
 
 const fn action(
     name: &'static str,
@@ -293,7 +300,7 @@ pub const ACTIONS: &[Action] = &[
         "Only leads that wait, or all",
         Intent::WaitingOnly,
     ),
-    action("focus-pane", &["f"], LEADS, "go to pane", "Focus the lead's pane in Herdr", Intent::FocusPane),
+    action("focus-pane", &["f"], AT_PANE, "go to pane", "Focus the lead's pane in Herdr", Intent::FocusPane),
     action("copy", &["y"], BROWSING, "copy", "Copy what is selected", Intent::Copy),
     action("up", &["k", "up"], BROWSING, "", "Up", Intent::Up),
     action("down", &["j", "down"], BROWSING, "", "Down", Intent::Down),
@@ -315,6 +322,7 @@ pub const ACTIONS: &[Action] = &[
     action("chief", &["c"], BROWSING, "chief", "Become the Chief, or leave", Intent::ToggleChief),
     action("diagnostics", &["d"], BROWSING, "", "What was left out, and why", Intent::Diagnostics),
     action("inbox", &["i"], BROWSING, "inbox", "What leads sent, read and unread", Intent::Inbox),
+    action("peek", &["p"], AT_PANE, "peek", "What is on the lead's pane, read only", Intent::Peek),
     action("lead-inbox", &["l"], LEADS, "", "What the selected lead sent", Intent::LeadInbox),
     action("peers", &["v"], BROWSING, "", "The leads' peers, and what is queued for them", Intent::Peers),
     action("help", &["?"], BROWSING, "help", "What every key does", Intent::Help),

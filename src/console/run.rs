@@ -329,6 +329,12 @@ impl Console {
             self.host
                 .peers_shown
                 .send_if_modified(|shown| std::mem::replace(shown, shows_peers) != shows_peers);
+            let peeked = self.app.peeked();
+            self.host.peeked.send_if_modified(|known| {
+                let changed = *known != peeked;
+                *known = peeked;
+                changed
+            });
             let turn = self.carry_out(screen).await;
             if self.save.take(self.now().mono) {
                 self.save_drafts();

@@ -133,6 +133,24 @@ impl Untrusted {
         self.clone()
     }
 
+    /// The first `bytes` bytes of the UTF-8 form, less what they would cut of a character.
+    pub fn first_bytes(&self, bytes: usize) -> Self {
+        let begins = |at: &usize| self.0.get(*at).is_none_or(|byte| byte & 0xC0 != 0x80);
+        match (0..=bytes.min(self.0.len())).rev().find(begins) {
+            Some(end) if end < self.0.len() => Self(self.0[..end].into()),
+            _ => self.clone(),
+        }
+    }
+
+    /// The last `bytes` bytes of the UTF-8 form, less what they would cut of a character.
+    pub fn last_bytes(&self, bytes: usize) -> Self {
+        let begins = |at: &usize| self.0.get(*at).is_none_or(|byte| byte & 0xC0 != 0x80);
+        match (self.0.len().saturating_sub(bytes)..=self.0.len()).find(begins) {
+            Some(start) if start > 0 => Self(self.0[start..].into()),
+            _ => self.clone(),
+        }
+    }
+
     /// As Rust text; lone surrogates become U+FFFD (which is also what the other side hashes and
     /// writes to files).
     pub fn to_str_lossy(&self) -> Cow<'_, str> {
@@ -344,6 +362,26 @@ mod tests {
         let cut = text.first_units(3);
         assert_eq!(cut.utf16_len(), 3);
         assert_eq!(cut.as_wtf8()[3..], [0xED, 0xA0, 0xBD]);
+    }
+
+    #[test]
+    fn cuts_by_bytes_keep_characters_whole() {
+        let text = Untrusted::from("aé😀z");
+        let cut = |bytes| (text.first_bytes(bytes), text.last_bytes(bytes));
+        for (bytes, first, last) in [
+            (0, "", ""),
+            (1, "a", "z"),
+            (2, "a", "z"),
+            (3, "aé", "z"),
+            (5, "aé", "😀z"),
+            (7, "aé😀", "é😀z"),
+            (8, "aé😀z", "aé😀z"),
+            (9, "aé😀z", "aé😀z"),
+        ] {
+            assert_eq!(cut(bytes), (Untrusted::from(first), Untrusted::from(last)), "{bytes}");
+        }
+        let half = Untrusted::from_wtf8(&[b'a', 0xED, 0xA0, 0xBD, b'z']);
+        assert_eq!((half.first_bytes(3), half.last_bytes(3)), (Untrusted::from("a"), Untrusted::from("z")));
     }
 
     #[test]

@@ -9,6 +9,7 @@ use tokio::task::{JoinHandle, JoinSet};
 
 use super::desk;
 use super::socket::ControlSocket;
+use crate::chief::inspection::Subject;
 use crate::chief::lease::Place;
 use crate::chief::service::{Request, Setup};
 use crate::chief::staff::Office;
@@ -70,6 +71,8 @@ pub struct Host {
     pub facts: FactReceiver,
     /// Whether the peers have to be looked at.
     pub peers_shown: watch::Sender<bool>,
+    /// Whose pane has to be looked at.
+    pub peeked: watch::Sender<Option<Subject>>,
     /// Whether leads see us in Herdr, as of the start.
     pub registration: Registration,
     /// Ends the registration when nothing else can.
@@ -139,6 +142,8 @@ impl Host {
         }
         let (peers_shown, shows_peers) = watch::channel(false);
         tasks.spawn(source::peers::run(office.runtime().clone(), disk.clone(), facts.clone(), shows_peers));
+        let (peeked, peeks_at) = watch::channel(None);
+        tasks.spawn(source::peek::run(client.clone(), facts.clone(), peeks_at));
         tasks.spawn(source::surroundings::run(
             Arc::clone(&office),
             options.socket.clone(),
@@ -173,6 +178,7 @@ impl Host {
             requests,
             facts: received,
             peers_shown,
+            peeked,
             registration: now,
             releaser,
             tasks,

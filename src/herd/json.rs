@@ -26,14 +26,28 @@ impl Roster {
     }
 }
 
+impl Lead {
+    /// The lead as `staff_list` has it, with further members after its own; harmless like those.
+    pub fn to_json_with(&self, more: impl FnOnce(&mut ObjectWriter)) -> String {
+        let mut object = members(self);
+        more(&mut object);
+        harmless(&object.finish())
+    }
+}
+
 pub(super) fn lead(lead: &Lead) -> Vec<u8> {
+    members(lead).finish()
+}
+
+fn members(lead: &Lead) -> ObjectWriter {
     let counts = ObjectWriter::new()
         .number("active", lead.counts.active as f64)
         .number("blocked", lead.counts.blocked as f64)
         .number("total", lead.counts.total as f64)
         .finish();
     let ask = lead.pending_ask.as_ref();
-    ObjectWriter::new()
+    let mut object = ObjectWriter::new();
+    object
         .string("session", lead.session.as_untrusted())
         .string("display_name", &lead.display_name)
         .string("workspace_id", lead.workspace.as_untrusted())
@@ -46,8 +60,8 @@ pub(super) fn lead(lead: &Lead) -> Vec<u8> {
         .optional("pending_ask_question", ask.map(|ask| &ask.question))
         .raw("agent_counts", &counts)
         .raw("available_tools", &array(&lead.available_tools(), |tool| string(&(*tool).into())))
-        .raw("agents", &array(&lead.agents, agent))
-        .finish()
+        .raw("agents", &array(&lead.agents, agent));
+    object
 }
 
 fn agent(agent: &Agent) -> Vec<u8> {

@@ -66,6 +66,8 @@ pub struct Process {
     pub cmdline: Option<Untrusted>,
     /// Where it is.
     pub cwd: Option<Untrusted>,
+    /// What the system says of it, where Herdr tells; 0.8.2 does not.
+    pub state: Option<Untrusted>,
 }
 
 /// What became of a notice (`notification.show`).
@@ -140,6 +142,7 @@ impl Process {
             }
             b"cmdline" => found.cmdline = text(value),
             b"cwd" => found.cwd = text(value),
+            b"state" => found.state = text(value),
             _ => {}
         });
         found.argv0 = found.argv0.or_else(|| found.argv.first().cloned());

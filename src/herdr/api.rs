@@ -186,6 +186,8 @@ pub struct Pane {
     pub agent: Option<Untrusted>,
     /// What that agent does.
     pub agent_status: Status,
+    /// Which session it runs.
+    pub agent_session: Option<AgentSession>,
     /// Lines scrolled out above the viewport; 0 on an alternate screen.
     pub max_offset_from_bottom: Option<u64>,
     /// Rows of the viewport.
@@ -361,6 +363,7 @@ impl Pane {
             foreground_cwd: None,
             agent: None,
             agent_status: Status::Unknown,
+            agent_session: None,
             max_offset_from_bottom: None,
             viewport_rows: None,
             revision: None,
@@ -376,6 +379,7 @@ impl Pane {
             b"foreground_cwd" => found.foreground_cwd = text(value),
             b"agent" => found.agent = text(value),
             b"agent_status" => found.agent_status = Status::read(value),
+            b"agent_session" => found.agent_session = AgentSession::read(value),
             b"revision" => found.revision = whole(value),
             b"scroll" => {
                 found.max_offset_from_bottom = member(value, b"max_offset_from_bottom").and_then(whole);

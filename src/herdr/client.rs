@@ -206,8 +206,16 @@ impl Client {
     /// # Errors
     /// As [`Client::pane_get`].
     pub async fn pane_read(&self, pane: &str) -> Result<PaneRead, HerdrError> {
-        let (source, lines) = passive_read(&self.pane_get(pane).await?);
-        self.read_pane(pane, source, lines).await
+        self.recent_text(&self.pane_get(pane).await?).await
+    }
+
+    /// The same for whoever has looked at the pane just now.
+    ///
+    /// # Errors
+    /// As [`Client::pane_get`].
+    pub async fn recent_text(&self, pane: &Pane) -> Result<PaneRead, HerdrError> {
+        let (source, lines) = passive_read(pane);
+        self.read_pane(&pane.pane_id.to_str_lossy(), source, lines).await
     }
 
     /// What is on the pane's screen now.

@@ -2,6 +2,7 @@
 
 pub mod changes;
 pub mod inventory;
+pub mod peek;
 pub mod peers;
 pub mod records;
 pub mod surroundings;

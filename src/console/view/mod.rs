@@ -9,6 +9,7 @@ pub mod frame;
 pub mod help;
 pub mod inbox;
 pub mod list;
+pub mod peek;
 pub mod peers;
 pub mod roster;
 
