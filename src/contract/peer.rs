@@ -112,13 +112,13 @@ impl PeerRecord {
             .string("paneId", self.pane.as_untrusted())
             .string("tabId", self.tab.as_untrusted())
             .string("workspaceId", self.workspace.as_untrusted())
-            .raw("claim", &self.claim.to_bytes())
-            .number("updatedAt", self.updated_at.as_number())
             .optional("name", text(&self.name))
             .optional("cwd", text(&self.cwd))
             .optional("repo", text(&self.repo))
             .optional("branch", text(&self.branch))
             .optional("workspaceLabel", text(&self.workspace_label))
+            .raw("claim", &self.claim.to_bytes())
+            .number("updatedAt", self.updated_at.as_number())
             .finish();
         bytes.push(b'\n');
         check_size("the presence", bytes.len(), MAX_BYTES)?;

@@ -189,6 +189,8 @@ fn lead_records() {
 
 #[test]
 fn peers() {
+    // Those whose keys the vector has in the usual order.
+    let mut exact = 0;
     for case in cases("peer", 150) {
         let session = SessionId::new(case["session"].as_str().unwrap()).unwrap();
         let dir = tempfile::tempdir().unwrap();
@@ -223,10 +225,13 @@ fn peers() {
         assert_eq!(listed as u64, case["listed"].as_u64().unwrap(), "{}", name(&case));
         if let Ok(record) = read {
             let again = case["reserialized"].as_str().unwrap();
-            assert_eq!(record.to_bytes().unwrap().len(), again.len(), "{}", name(&case));
+            let written = record.to_bytes().unwrap();
+            assert_eq!(written.len(), again.len(), "{}", name(&case));
+            exact += usize::from(written == again.as_bytes());
             assert_eq!(PeerRecord::parse(again.as_bytes(), &session).unwrap(), record);
         }
     }
+    assert!(exact >= 40 || !is_root(), "{exact}");
 }
 
 #[test]

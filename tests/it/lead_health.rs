@@ -2,11 +2,13 @@
 
 use std::time::{Duration, Instant};
 
+use headman::contract::{Kind, Message, Uuid};
+use headman::disk::{crash, inbox, records};
 use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::chief_service::Tmpfs;
-use crate::lead_scene::{A, B, Open, Scene, session};
+use crate::lead_scene::{A, B, Open, Scene, now, session};
 use crate::support::until;
 
 /// Nobody would see it any more, and it would not know.
@@ -95,4 +97,38 @@ async fn a_line_that_does_not_fit_is_not_written_in_part() {
         written.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["text"].clone()).collect();
     assert_eq!(texts, ["first", &text]);
     drop(mount);
+}
+
+/// Killed while it takes a message out of its inbox, a marker stands, on which every check fails closed.
+#[cfg(debug_assertions)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_removal_that_is_killed_leaves_a_marker() {
+    let scene = Scene::new().await;
+    let sender = scene.open(B, &[]);
+    scene.opened(B).await;
+    sender.says("open as instance").await;
+    for point in ["marker:placed", "remove:aside", "remove:unlinked"] {
+        let mut lead = scene.open(A, &[]);
+        scene.opened(A).await;
+        lead.says("open as instance").await;
+        lead.signal(Signal::TERM);
+        assert_eq!(lead.ended().await, Some(0));
+        let message = Message {
+            id: Uuid::random(),
+            lease: records::read_peer(&scene.runtime, &session(B)).unwrap().claim.id,
+            kind: Kind::PeerMessage,
+            from: session(B),
+            to: session(A),
+            lead: session(B),
+            ask: None,
+            text: point.into(),
+            created_at: now(),
+        };
+        let inbox = scene.runtime.peer_inbox(&session(A));
+        inbox::publish(scene.agent_dir.path(), &inbox, &message).unwrap();
+        let mut drain = scene.command(&["lead", "drain", "--session", A]);
+        let killed = drain.env(crash::VARIABLE, point).output().unwrap();
+        assert_eq!(killed.status.code(), None, "{point}: {killed:?}");
+        assert!(inbox::is_quarantined(&inbox, message.id), "{point}");
+    }
 }

@@ -181,3 +181,19 @@ proptest! {
         prop_assert_eq!(seen(&live), seen(&cold));
     }
 }
+
+/// All records as they stand now take the place of all that were known: what is not among them is gone.
+#[test]
+fn a_lead_that_vanished_while_events_were_lost_is_gone_after_the_next_scan() {
+    let record = |nth: u8| (session(nth).hash(), LeadRead::Refused("broken".to_owned()));
+    let scan = |all: &[u8]| Fact::Leads(Arc::new(all.iter().map(|nth| record(*nth)).collect()));
+    let (mut live, mut cold) = (fresh(), fresh());
+    live.fold([Fact::Inventory(Arc::default())], now());
+    cold.fold([Fact::Inventory(Arc::default())], now());
+    live.fold([scan(&[1, 2, 3])], now());
+    let before = seen(&live);
+    live.fold([scan(&[2])], now());
+    cold.fold([scan(&[2])], now());
+    assert_eq!(seen(&live), seen(&cold));
+    assert_ne!(seen(&live), before);
+}
