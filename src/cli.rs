@@ -16,6 +16,7 @@ pub mod man;
 pub mod message;
 pub mod out;
 pub mod peers;
+mod prefix;
 pub mod reply;
 pub mod roster;
 mod send;

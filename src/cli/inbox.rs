@@ -13,6 +13,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::failure::{Exit, Failure};
 use super::out::{Out, note};
+use super::prefix::{self, is_meant};
 use super::{block_on, located};
 use crate::chief::journal::{Journal, JournalError, Received};
 use crate::chief::state_dir::StateDir;
@@ -22,10 +23,8 @@ use crate::contract::{Kind, SessionId, Timestamp, Untrusted};
 use crate::disk::{DiskError, Runtime, records};
 use crate::source::changes::Changes;
 
-/// Characters that the beginning of a session must have to stand for it.
-const SHORTEST: usize = 8;
 /// Characters of an id that are shown: as many as stand for it.
-const ID_SHOWN: usize = 8;
+const ID_SHOWN: usize = prefix::SHORTEST;
 /// How long a message waits at most where the system tells no changes.
 const LOOK: Duration = Duration::from_secs(1);
 const WHAT: &str = "read the inbox";
@@ -114,9 +113,7 @@ fn lead_of(journal: &Journal, runtime: &Runtime, wanted: &OsString) -> Result<Se
     if let Some(lead) = known.iter().find(|lead| *lead.as_untrusted() == wanted) {
         return Ok(lead.clone());
     }
-    let is_long_enough = wanted.utf16_len() >= SHORTEST;
-    let begins = |lead: &SessionId| lead.as_untrusted().as_wtf8().starts_with(wanted.as_wtf8());
-    known.retain(|lead| is_long_enough && begins(lead));
+    known.retain(|lead| is_meant(lead, &wanted));
     let not_found = |message: String| {
         Err(Failure::new(Exit::No, "not_found", format!("can't {WHAT}: {message}"), "See `headman list`"))
     };

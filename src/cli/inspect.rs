@@ -10,7 +10,7 @@ use clap::Args;
 use super::failure::{Exit, Failure};
 use super::list::{self, Seen};
 use super::out::Out;
-use super::{block_on, located, send};
+use super::{block_on, located, prefix};
 use crate::chief::inspection::{InspectError, Subject, Text, inspect};
 use crate::config::Places;
 use crate::contract::json::ObjectWriter;
@@ -43,7 +43,8 @@ pub fn run(places: &Places, arguments: &Arguments, out: &mut Out) -> Result<Exit
     let no = |code, why: &dyn std::fmt::Display, hint: &str| {
         Failure::new(Exit::No, code, format!("can't {WHAT}: {why}"), hint)
     };
-    let lead = send::lead_of(&roster, &wanted).map_err(|why| no("not_found", &why, "See `headman list`"))?;
+    let lead =
+        prefix::lead_of(&roster, &wanted).map_err(|why| no("not_found", &why, "See `headman list`"))?;
     let client = Client::new(PathBuf::from(&socket.path));
     let looked = block_on(inspect(&client, &Subject::of(lead), Text::Recent))?;
     let inspection = looked.map_err(|error| match &error {

@@ -6,6 +6,7 @@ use clap::Args;
 
 use super::failure::{Exit, Failure};
 use super::out::Out;
+use super::prefix;
 use super::send::{self, Wanted};
 use super::{block_on, located};
 use crate::config::Places;
@@ -26,7 +27,7 @@ pub struct Arguments {
 /// # Errors
 /// [`Failure`]; nothing was sent then, unless it says otherwise.
 pub fn run(places: &Places, arguments: &Arguments, out: &mut Out) -> Result<Exit, Failure> {
-    let ask = send::ask_prefix(&arguments.ask_id).ok_or_else(|| {
+    let ask = prefix::ask_prefix(&arguments.ask_id).ok_or_else(|| {
         let hint = "Give the id that `headman list` shows, or its first 8 characters or more";
         Failure::usage("can't reply: that is no ask id", hint)
     })?;

@@ -11,6 +11,7 @@ use tokio::sync::mpsc;
 use super::counter::{self, Counter, Seen};
 use super::failure::{Exit, Failure};
 use super::out::{Out, note};
+use super::prefix::{is_meant, lead_of};
 use super::signals::Signals;
 use super::{duration, letter};
 use crate::chief::attach::FileArgument;
@@ -29,12 +30,9 @@ use crate::disk::inbox::{self, Content};
 use crate::disk::records::{self, Holding};
 use crate::disk::{Runtime, durable};
 use crate::fact::{Done, Fate, OtherChief, Sent, Standing};
-use crate::herd::{Lead, Roster};
 use crate::herdr::Client;
 use crate::herdr::locate::Located;
 
-/// Characters that the beginning of an id must have to stand for it.
-const SHORTEST: usize = 8;
 /// What to do where another message has the id.
 const OTHER_ID: &str = "Give it an id of its own, or none";
 /// How long a lead gets to take it from a Chief that ends then.
@@ -101,13 +99,6 @@ impl Wanted {
     }
 }
 
-/// An ask's id or the beginning of one.
-pub(super) fn ask_prefix(text: &str) -> Option<String> {
-    let is_hex = |byte: u8| byte == b'-' || byte.is_ascii_hexdigit();
-    let is_part = (SHORTEST..36).contains(&text.len()) && text.bytes().all(is_hex);
-    (is_part || Uuid::parse(text).is_some()).then(|| text.to_ascii_lowercase())
-}
-
 /// Sends, and tells what became of it.
 pub(super) async fn run(
     places: &Places,
@@ -138,36 +129,6 @@ pub(super) async fn run(
         Fate::Taken | Fate::Delivered | Fate::Answered => Exit::Done,
         Fate::Queued | Fate::Unknown | Fate::Again | Fate::Unsent => Exit::No,
     })
-}
-
-/// The lead whose session is `wanted` or, if there is none, the only one whose session begins so.
-pub(super) fn lead_of<'a>(roster: &'a Roster, wanted: &SessionId) -> Result<&'a Lead, String> {
-    if let Some(lead) = roster.lead(wanted) {
-        return Ok(lead);
-    }
-    if let Some(left_out) = roster.why_not(wanted) {
-        return Err(left_out.sentence());
-    }
-    let found: Vec<&Lead> = roster.leads.iter().filter(|lead| is_meant(&lead.session, wanted)).collect();
-    match found[..] {
-        [lead] => Ok(lead),
-        [] if wanted.as_untrusted().utf16_len() < SHORTEST => Err(format!(
-            "session {} is no lead that Herdr shows; the beginning of one has {SHORTEST} characters or more",
-            wanted.escaped()
-        )),
-        [] => Err(format!("session {} is no lead that Herdr shows", wanted.escaped())),
-        _ => {
-            let sessions: Vec<_> = found.iter().map(|lead| lead.session.escaped().to_string()).collect();
-            Err(format!("{} leads' sessions begin so: {}", found.len(), sessions.join(", ")))
-        }
-    }
-}
-
-/// Whether `session` is `wanted`, or begins so.
-fn is_meant(session: &SessionId, wanted: &SessionId) -> bool {
-    let whole = wanted.as_untrusted();
-    let begins = session.as_untrusted().as_wtf8().starts_with(whole.as_wtf8());
-    session == wanted || begins && whole.utf16_len() >= SHORTEST
 }
 
 /// One text on its way to one lead.
@@ -429,7 +390,7 @@ impl Task<'_> {
             (Wanted::Reply(wanted), Some(ask)) if ask.to_string().starts_with(wanted) => Some(Some(ask)),
             _ => None,
         };
-        let Some(ask) = ask.filter(|_| is_meant(&message.lead, &self.lead)) else {
+        let Some(ask) = ask.filter(|_| is_meant(&message.lead, self.lead.as_untrusted())) else {
             let why = Refusal::OtherUnderId(id);
             let message = format!("can't {}: {why}", self.what);
             return Err(Failure::new(Exit::No, "refused", message, OTHER_ID));

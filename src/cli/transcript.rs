@@ -8,7 +8,7 @@ use clap::Args;
 
 use super::failure::{Exit, Failure};
 use super::out::{Out, note};
-use super::{list, send};
+use super::{list, prefix};
 use crate::chief::staff::path_of;
 use crate::config::Places;
 use crate::contract::json::{ObjectWriter, number_text};
@@ -78,7 +78,7 @@ fn of_lead(places: &Places, wanted: &SessionId, extent: Extent) -> Result<(Sessi
     let no = |code, why: String, hint| Failure::new(Exit::No, code, format!("can't {WHAT}: {why}"), hint);
     let before = list::look(places, WHAT)?;
     let lead =
-        send::lead_of(&before.roster, wanted).map_err(|why| no("not_found", why, "See `headman list`"))?;
+        prefix::lead_of(&before.roster, wanted).map_err(|why| no("not_found", why, "See `headman list`"))?;
     let Some(file) = &lead.session_file else {
         let why = format!("Herdr names no session file of {}", lead.session.escaped());
         return Err(no("no_file", why, "Wait for the session's first message"));

@@ -24,7 +24,8 @@ use crate::chief::attach::{AttachError, FileArgument};
 use crate::contract::{Kind, NativeId, PeerRecord, SessionId};
 use crate::disk::{AgentDir, DiskError, Unreadable};
 use crate::herdr::{Client, Status};
-use crate::lead::coordination::{AskError, Coordination, Drain, OpenError, Opening, Received, Unable};
+use crate::lead::coordination::{Coordination, Drain, Opening, Received};
+use crate::lead::errors::{AskError, OpenError, Unable};
 use crate::lead::mail::LOOK;
 use crate::lead::{About, NotToPeer, NotUp, Place, SessionFile};
 

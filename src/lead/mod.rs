@@ -4,6 +4,7 @@
 //! Chief and with peers is on disk and in Herdr.
 
 pub mod coordination;
+pub mod errors;
 pub mod mail;
 pub mod peer_mail;
 pub mod peers;
@@ -13,7 +14,8 @@ pub mod writing;
 
 use crate::contract::NativeId;
 
-pub use coordination::{AskError, Asked, Coordination, JoinError, OpenError, Opening, Received, Unable};
+pub use coordination::{Asked, Coordination, Opening, Received};
+pub use errors::{AskError, JoinError, OpenError, Unable};
 pub use peer_mail::NotToPeer;
 pub use session::{SessionError, SessionFile};
 pub use upward::NotUp;

@@ -3,7 +3,8 @@
 
 use std::cell::RefCell;
 
-use super::coordination::{Coordination, Drain, Received, Unable, is_empty, now};
+use super::coordination::{Coordination, Drain, Received, is_empty, now};
+use super::errors::Unable;
 use super::session::Held;
 use crate::contract::{Kind, Message, PeerRecord, SessionId, Untrusted};
 use crate::disk::inbox::{self, InboxError, Verdict};

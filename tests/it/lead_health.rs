@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use headman::contract::{Kind, Message, Uuid};
-use headman::disk::{crash, inbox, records};
+use headman::disk::AgentDir;
+use headman::disk::inbox::{self, InboxError};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -103,6 +104,8 @@ async fn a_line_that_does_not_fit_is_not_written_in_part() {
 #[cfg(debug_assertions)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_removal_that_is_killed_leaves_a_marker() {
+    use headman::disk::{crash, records};
+
     let scene = Scene::new().await;
     let sender = scene.open(B, &[]);
     scene.opened(B).await;
@@ -131,4 +134,29 @@ async fn a_removal_that_is_killed_leaves_a_marker() {
         assert_eq!(killed.status.code(), None, "{point}: {killed:?}");
         assert!(inbox::is_quarantined(&inbox, message.id), "{point}");
     }
+}
+
+/// As its receiver refused it.
+#[test]
+fn an_ask_whose_id_is_quarantined_is_not_put_up_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let agent_dir = AgentDir::resolve(Some(dir.path().as_os_str()), dir.path());
+    let inbox = agent_dir.runtime("s".as_ref()).inbox(&session("chief"));
+    let message = Message {
+        id: Uuid::random(),
+        lease: Uuid::random(),
+        kind: Kind::LeadAsk,
+        from: session("lead"),
+        to: session("chief"),
+        lead: session("lead"),
+        ask: Some(Uuid::random()),
+        text: "Go on?".into(),
+        created_at: now(),
+    };
+    inbox::publish_ask(agent_dir.path(), &inbox, &message).unwrap();
+    inbox::quarantine(&inbox, message.id).unwrap();
+    std::fs::remove_file(inbox.message(message.id)).unwrap();
+    let again = inbox::publish_ask(agent_dir.path(), &inbox, &message);
+    assert!(matches!(again, Err(InboxError::Quarantined(id)) if id == message.id), "{again:?}");
+    assert!(!inbox.message(message.id).exists());
 }

@@ -13,6 +13,7 @@ mod cli_check;
 mod cli_doctor;
 mod cli_herd;
 mod cli_support;
+#[cfg(debug_assertions)]
 mod console_crashes;
 mod control;
 mod control_flood;
