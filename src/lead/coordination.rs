@@ -31,7 +31,7 @@ use crate::herdr::Client;
 use crate::pi::session::HeaderCache;
 
 /// How long the session file may be away before it counts as removed.
-const REPLACED_WITHIN: Duration = Duration::from_secs(3);
+const REPLACED_WITHIN: Duration = Duration::from_secs(2);
 
 /// Who a lead is, and where.
 #[derive(Debug, Clone)]
