@@ -128,6 +128,8 @@ fn sift(cluster: &str, may_lack_base: bool, piece: &mut String) -> bool {
                 }
                 piece.push(character);
                 previous = Some(character);
+                // A vowel of old Hangul without a consonant is a base, and stacks like a mark.
+                marks = usize::from(piece.as_str().cell_width() == 0);
             }
             continue;
         };
