@@ -65,6 +65,10 @@ impl App {
             }
             return;
         }
+        if let Some(Layer::Timeline(_)) = self.layers.last() {
+            self.go_to_event(now);
+            return;
+        }
         if let Some(Layer::Peers(state)) = self.layers.last_mut() {
             state.intent(Intent::Open, &self.model);
             return;
@@ -113,6 +117,7 @@ impl App {
             }
             Some(Layer::Peers(state)) => state.session(&self.model).cloned(),
             Some(Layer::Peek(state)) => state.text(&self.model).cloned(),
+            Some(Layer::Timeline(state)) => state.text(self.timeline()),
             Some(Layer::Help(_)) => None,
             None => self.roster.selected().map(|lead| match self.model.lead(lead) {
                 Some(crate::herd::Lead { pending_ask: Some(ask), .. }) => ask.question.clone(),

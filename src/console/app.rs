@@ -8,11 +8,12 @@ use crossterm::event::KeyEvent;
 
 use super::drafts::{Draft, DraftKey};
 use super::guide::{Guide, Office};
+use super::history::History;
 use super::intent::{Context, Intent};
 use super::keymap::{Keymap, Pressed, Sequence};
 use super::text::{self, Visible};
 use super::theme::{Role, Theme};
-use super::view::{ask, diagnostics, help, inbox, peek, peers, roster};
+use super::view::{ask, diagnostics, help, inbox, peek, peers, roster, timeline};
 use crate::chief::inspection::Subject;
 use crate::chief::service::Request;
 use crate::contract::{SessionId, Timestamp, Untrusted, Uuid};
@@ -96,6 +97,8 @@ pub enum Layer {
     Peers(peers::State),
     /// A lead's pane.
     Peek(peek::State),
+    /// What happened.
+    Timeline(timeline::State),
 }
 
 /// What a request was for, while its outcome is not known.
@@ -123,6 +126,7 @@ pub struct App {
     /// A question, over everything.
     pub confirm: Option<Confirm>,
     pub(super) notice: Option<Notice>,
+    pub(super) history: History,
     pub(super) sequence: Sequence,
     pub(super) drafts: HashMap<DraftKey, Draft>,
     pub(super) pending: Vec<(u64, Pending)>,
@@ -146,6 +150,7 @@ impl App {
             layers: Vec::new(),
             confirm: None,
             notice: None,
+            history: History::default(),
             sequence: Sequence::default(),
             drafts: drafts.into_iter().map(|draft| (draft.key(), draft)).collect(),
             pending: Vec::new(),
@@ -175,6 +180,7 @@ impl App {
             Some(Layer::Inbox(state)) => state.context(),
             Some(Layer::Peers(_)) => Context::Peers,
             Some(Layer::Peek(_)) => Context::Peek,
+            Some(Layer::Timeline(_)) => Context::Timeline,
             None => self.roster.context(),
         }
     }
@@ -195,6 +201,7 @@ impl App {
                 None => at += 1,
             }
         }
+        self.remember(now);
         self.take_answers();
         self.drop_drafts_of_what_arrived();
         let frozen = self.is_composing();
@@ -204,6 +211,7 @@ impl App {
                 Layer::Ask(state) => state.follow(&self.model),
                 Layer::Inbox(state) => state.follow(&self.model),
                 Layer::Peers(state) => state.follow(&self.model),
+                Layer::Timeline(state) => state.follow(self.history.timeline()),
                 Layer::Help(_) | Layer::Diagnostics(_) | Layer::Peek(_) => {}
             }
         }
@@ -243,6 +251,7 @@ impl App {
     /// A key outside bursts.
     pub fn key(&mut self, key: KeyEvent, now: Now) {
         self.settle(now);
+        self.touched(now);
         // It was seen, and hides the keys.
         self.notice = None;
         let context = self.context();
@@ -271,7 +280,7 @@ impl App {
                 state.typed(key, &self.model);
                 None
             }
-            Some(Layer::Diagnostics(_) | Layer::Peers(_) | Layer::Peek(_)) => None,
+            Some(Layer::Diagnostics(_) | Layer::Peers(_) | Layer::Peek(_) | Layer::Timeline(_)) => None,
             None => {
                 self.roster.typed(key, &self.model, now);
                 None
@@ -336,7 +345,7 @@ impl App {
         self.effects.push_back(Effect::Request(request(self.next_ticket)));
     }
 
-    fn intent(&mut self, intent: Intent, now: Now) {
+    pub(super) fn intent(&mut self, intent: Intent, now: Now) {
         if let Some(guide) = &mut self.guide {
             guide.tried(intent);
         }
@@ -370,6 +379,7 @@ impl App {
                 _ => self.layers.push(Layer::Peers(peers::State::open(&self.model))),
             },
             Intent::Peek => self.peek(now),
+            Intent::Timeline => self.toggle_timeline(),
             Intent::Quit => self.quit(),
             Intent::ToggleChief => self.toggle_chief(),
             Intent::Reply => self.reply(now),
@@ -407,6 +417,7 @@ impl App {
                 Some(Layer::Inbox(state)) => state.intent(intent, &self.model),
                 Some(Layer::Peers(state)) => state.intent(intent, &self.model),
                 Some(Layer::Peek(state)) => state.intent(intent),
+                Some(Layer::Timeline(state)) => state.intent(intent, self.history.timeline()),
                 None => self.roster.intent(intent, &self.model, now),
             },
         }
@@ -432,11 +443,12 @@ impl App {
         if self.confirm.take().is_some() {
             return;
         }
+        self.history.dismiss();
         self.keep_draft(now);
         let stays = match self.layers.last_mut() {
             Some(Layer::Ask(state)) => state.back(),
             Some(Layer::Help(state)) => state.back(),
-            Some(Layer::Diagnostics(_) | Layer::Peek(_)) => false,
+            Some(Layer::Diagnostics(_) | Layer::Peek(_) | Layer::Timeline(_)) => false,
             Some(Layer::Inbox(state)) => state.back(&self.model),
             Some(Layer::Peers(state)) => state.back(),
             None => {
@@ -521,11 +533,13 @@ impl App {
     /// When the next frame is due although nothing happens; `ages` is that of the ages drawn.
     pub fn next_frame(&self, ages: Option<Duration>, now: Now) -> Option<Duration> {
         let notice = self.notice.as_ref().map(|notice| notice.until.saturating_sub(now.mono));
-        [ages, notice].into_iter().flatten().min()
+        let away = self.history.until().map(|until| until.saturating_sub(now.mono));
+        [ages, notice, away].into_iter().flatten().min()
     }
 
     /// Time passed: a notice may be over.
     pub fn tick(&mut self, now: Now) {
+        self.history.tick(now);
         if self.notice.as_ref().is_some_and(|notice| notice.until <= now.mono) {
             self.notice = None;
         }

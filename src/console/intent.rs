@@ -69,6 +69,8 @@ pub enum Intent {
     Peers,
     /// Show what is on the selected lead's pane.
     Peek,
+    /// Show what happened.
+    Timeline,
     /// Draw everything anew.
     Redraw,
     /// Copy what is under the cursor.
@@ -118,13 +120,15 @@ pub enum Context {
     Peers,
     /// A lead's pane.
     Peek,
+    /// What happened.
+    Timeline,
     /// A question of the console's.
     Confirm,
 }
 
 impl Context {
     /// All of them, in the help's order.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Context::Global,
         Context::Roster,
         Context::Detail,
@@ -136,6 +140,7 @@ impl Context {
         Context::Inbox,
         Context::Peers,
         Context::Peek,
+        Context::Timeline,
         Context::Confirm,
     ];
 
@@ -153,6 +158,7 @@ impl Context {
             Context::Inbox => "Inbox",
             Context::Peers => "Peers",
             Context::Peek => "Peek",
+            Context::Timeline => "Timeline",
             Context::Confirm => "Question",
         }
     }
@@ -187,7 +193,7 @@ pub struct Action {
     pub intent: Intent,
 }
 
-use Context::{Ask, Composer, Confirm, Detail, Filter, Global, Help, Inbox, Peek, Peers, Roster};
+use Context::{Ask, Composer, Confirm, Detail, Filter, Global, Help, Inbox, Peek, Peers, Roster, Timeline};
 
 const ANYWHERE: &[Context] = &[Global, Composer, Filter, Confirm];
 const BROWSING: &[Context] = &[Global];
@@ -243,7 +249,7 @@ pub const ACTIONS: &[Action] = &[
     action(
         "open",
         &["enter"],
-        &[Roster, Detail, Inbox, Peers],
+        &[Roster, Detail, Inbox, Peers, Timeline],
         "open",
         "Open what is selected",
         Intent::Open,
@@ -325,6 +331,14 @@ pub const ACTIONS: &[Action] = &[
     action("peek", &["p"], AT_PANE, "peek", "What is on the lead's pane, read only", Intent::Peek),
     action("lead-inbox", &["l"], LEADS, "", "What the selected lead sent", Intent::LeadInbox),
     action("peers", &["v"], BROWSING, "", "The leads' peers, and what is queued for them", Intent::Peers),
+    action(
+        "timeline",
+        &["g a"],
+        BROWSING,
+        "",
+        "What happened: while you were away, and before",
+        Intent::Timeline,
+    ),
     action("help", &["?"], BROWSING, "help", "What every key does", Intent::Help),
     action("quit", &["q"], BROWSING, "quit", "Quit, at the root", Intent::Quit),
     action("redraw", &["ctrl-l"], ANYWHERE, "", "Redraw the screen", Intent::Redraw),

@@ -13,6 +13,8 @@ use super::app::{App, Effect, Settings};
 use super::burst::{BurstGuard, Passed};
 use super::drafts::{self, Debounce, Draft};
 use super::keymap::{Keymap, KeymapError};
+use super::notify;
+use super::notify::delivery::{Means, Notices};
 use super::terminal::{self, Events, Screen, Signal, Signals, TerminalError};
 use super::text::Visible;
 use super::theme::{Role, Theme};
@@ -28,7 +30,7 @@ use crate::disk::{AgentDir, DiskError, durable};
 use crate::fact::Now;
 use crate::herdr::reexec::Reexec;
 use crate::herdr::register::Releaser;
-use crate::herdr::{Located, PaneContext, Registration};
+use crate::herdr::{Client, Located, PaneContext, Registration};
 use crate::model::Model;
 
 /// Frames are at least this far apart.
@@ -58,6 +60,10 @@ pub struct Options {
     pub keys: BTreeMap<String, Vec<String>>,
     /// Styles and glyphs.
     pub theme: Theme,
+    /// Whether the terminal is to report the mouse.
+    pub mouse: bool,
+    /// Notices outside the screen, and the way they go.
+    pub notices: (notify::Settings, Means),
     /// Whether to name the next key to try, as the demo has it.
     pub guided: bool,
     /// How to be taken for Pi, should Herdr not list us in spite of the hint.
@@ -121,7 +127,8 @@ pub fn run(options: Options) -> Result<Ended, RunError> {
 async fn console(options: Options, keymap: Keymap) -> Result<Ended, RunError> {
     // The terminal first: where there is none, nothing is written.
     let mut signals = Signals::listen()?;
-    let mut screen = Screen::enter(terminal::Options::default())?;
+    let mut screen =
+        Screen::enter(terminal::Options { mouse: options.mouse, ..terminal::Options::default() })?;
     let mut events = Events::start()?;
 
     let control = ControlSocket::of_environment(&options.state_dir, &options.socket.path);
@@ -155,11 +162,14 @@ async fn console(options: Options, keymap: Keymap) -> Result<Ended, RunError> {
     };
     let model = Model::new(host.office.session().clone(), host.registration.clone());
     let app = App::new(model, settings, kept.drafts);
+    let (notify, means) = options.notices;
+    let notices = Notices::start(notify, means, Client::new(options.socket.path()));
     let (troubles, mut troubles_seen) = mpsc::unbounded_channel();
     let mut console = Console {
         app,
         host,
         guard: BurstGuard::default(),
+        notices,
         unsaved: BTreeMap::new(),
         save: Debounce::default(),
         title: Visible::default(),
@@ -224,10 +234,20 @@ fn local_time(at: Timestamp) -> String {
     }
 }
 
+/// The minute of the day on the operator's clock, 0 to 1439.
+fn local_minute(at: Timestamp) -> u16 {
+    let millis = i64::try_from(at.as_millis()).unwrap_or(i64::MAX);
+    jiff::Timestamp::from_millisecond(millis).map_or(0, |at| {
+        let at = at.to_zoned_datetime(jiff::tz::TimeZone::system());
+        u16::from(at.hour().unsigned_abs()) * 60 + u16::from(at.minute().unsigned_abs())
+    })
+}
+
 struct Console {
     app: App,
     host: Host,
     guard: BurstGuard,
+    notices: Notices,
     unsaved: BTreeMap<PathBuf, Draft>,
     save: Debounce,
     title: Visible,
@@ -321,6 +341,10 @@ impl Console {
             }
             self.pass_keys(self.now().mono);
             self.app.tick(self.now());
+            let now = self.now();
+            if let Some(bytes) = self.notices.turn(&mut self.app, local_minute, now) {
+                screen.notify(&bytes)?;
+            }
             self.dirty |= self.app.settle(self.now());
             if self.next_frame.is_some_and(|at| at <= Instant::now()) {
                 self.dirty = true;
@@ -385,7 +409,8 @@ impl Console {
         let held = self.guard.deadline().map(|at| self.host.office.started() + at);
         let save = self.save.deadline().map(|at| self.host.office.started() + at);
         let enter = self.app.settle_at().map(|at| self.host.office.started() + at);
-        [frame, held, enter, save].into_iter().flatten().min()
+        let notice = self.notices.deadline().map(|at| self.host.office.started() + at);
+        [frame, held, enter, save, notice].into_iter().flatten().min()
     }
 
     fn draw(&mut self, screen: &mut Screen) -> Result<(), RunError> {
@@ -426,8 +451,12 @@ impl Console {
                 self.app.paste(&text, now);
                 self.dirty = true;
             }
-            Event::Resize(..) | Event::FocusGained => self.dirty = true,
-            Event::FocusLost | Event::Mouse(_) => {}
+            Event::Resize(..) => self.dirty = true,
+            Event::FocusGained | Event::FocusLost => {
+                self.app.focus(event == Event::FocusGained, now);
+                self.dirty = true;
+            }
+            Event::Mouse(event) => self.dirty |= self.app.mouse(event, now),
         }
     }
 

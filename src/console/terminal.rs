@@ -169,6 +169,12 @@ impl Screen {
             .map_err(failed("be given text to copy"))
     }
 
+    /// Sends the terminal a notice, as `notify::delivery` makes them.
+    pub fn notify(&mut self, bytes: &[u8]) -> Result<(), TerminalError> {
+        let out = ours(&mut self.terminal)?.backend_mut();
+        out.write_all(bytes).and_then(|()| Write::flush(out)).map_err(failed("be given a notice"))
+    }
+
     /// Gives the terminal back, for an editor say. Stop the [`Events`] first: they would take its
     /// keys. [`Screen::take_back`] follows.
     pub fn give_back(&mut self) {

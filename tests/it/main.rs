@@ -81,5 +81,7 @@ mod stage;
 mod state_block;
 mod support;
 mod surroundings;
+mod terminal_life;
 mod terminal_pty;
+mod timeline;
 mod transcript;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 
-use super::{ask, detail, diagnostics, help, inbox, peek, peers, roster};
+use super::{ask, detail, diagnostics, help, inbox, peek, peers, roster, timeline};
 use crate::console::age::Ages;
 use crate::console::app::{App, Confirm, Layer};
 use crate::console::intent::Intent;
@@ -72,6 +72,12 @@ pub fn draw(app: &App, now: Now, frame: &mut Frame<'_>) -> Option<Duration> {
                     let at = row(area, area.height - bottom);
                     pen.put(at.x + 1, at.y, at.right(), line, Role::Notice);
                 }
+            }
+            if let Some(away) = app.away().filter(|_| area.height >= LOW) {
+                bottom += 1;
+                let at = row(area, area.height - bottom);
+                let away = away.truncate_end(room);
+                pen.put(at.x + 1, at.y, at.right(), &away, Role::Notice);
             }
             let body = Rect { y: area.y + top, height: area.height - top - bottom, ..area };
             let cursor = views(app, now, body, &mut pen, &mut ages);
@@ -320,6 +326,7 @@ fn views(app: &App, now: Now, body: Rect, pen: &mut Pen<'_>, ages: &mut Ages) ->
             inbox::draw::draw(state, &app.model, now, &app.settings.keymap, body, pen, ages)
         }
         Some(Layer::Peek(state)) => peek::draw::draw(state, &app.model, now, body, pen, ages),
+        Some(Layer::Timeline(state)) => timeline::draw::draw(state, app, now, body, pen, ages),
         Some(Layer::Peers(state)) => peers::draw::draw(state, &app.model, now, body, pen, ages),
         None => home(app, now, body, pen, ages),
     }
@@ -332,6 +339,7 @@ fn home(app: &App, now: Now, body: Rect, pen: &mut Pen<'_>, ages: &mut Ages) {
         return;
     }
     let state = &app.roster;
+    state.not_drawn();
     let lead = state.selected().and_then(|session| app.model.lead(session));
     let leads_focused = state.pane == Pane::Leads;
     let (list, beside) = split(body, state.rows().len(), state.detail_open);
