@@ -56,6 +56,7 @@ mod model_properties;
 mod overflow;
 mod peek;
 mod peers;
+mod pi_fold;
 mod pi_header;
 mod pi_oracle;
 mod pi_tail;

@@ -16,6 +16,8 @@ use crate::model::Model;
 
 /// Fewest and most rows of the composer, frame included, unless the screen is low.
 const COMPOSER_ROWS: (u16, u16) = (5, 12);
+/// Files listed.
+const MAX_FILES: usize = 6;
 /// From so many columns on its title says that the bytes are those of the whole record.
 const WITH_AS_SENT: u16 = 38;
 
@@ -70,7 +72,10 @@ fn question(
     let mut lines = Vec::new();
     let lead = state.lead_in(model);
     match lead {
-        Some(lead) => lines.push(detail::state_line(lead, model, now, pen, ages)),
+        Some(lead) => {
+            lines.push(detail::state_line(lead, model, now, pen, ages));
+            detail::activity::summary(&mut lines, lead, model, now, room, pen, ages);
+        }
         None => lines.push(Line::plain(text::line("This lead is not listed now."), Role::Warning)),
     }
     if state.is_message() {
@@ -104,6 +109,10 @@ fn question(
             (text::line(key(Intent::NextAsk).as_str()), Role::Key),
             (text::line(" next ask"), Role::Muted),
         ]));
+    }
+    if let Some(lead) = lead {
+        detail::activity::exchange(&mut lines, lead, model, room);
+        detail::activity::files(&mut lines, lead, model, now, MAX_FILES, room, pen, ages);
     }
     let earlier: Vec<&Sent> =
         model.sent_to(&state.lead).into_iter().filter(|sent| Some(sent.id) != state.sent).collect();
