@@ -23,7 +23,7 @@ use crate::pi::session::HeaderError;
 use crate::pi::tail::{Progress, QUIET, Tail, Unsettled};
 
 /// How often a file is looked at that the system does not tell of, and one that can't be read.
-const POLL: Duration = Duration::from_secs(5);
+const POLL: Duration = Duration::from_secs(3);
 /// How often one of a lead that works is looked at all the same: some file systems tell no changes and
 /// give no error either.
 const SAFETY: Duration = Duration::from_secs(30);

@@ -72,10 +72,7 @@ fn question(
     let mut lines = Vec::new();
     let lead = state.lead_in(model);
     match lead {
-        Some(lead) => {
-            lines.push(detail::state_line(lead, model, now, pen, ages));
-            detail::activity::summary(&mut lines, lead, model, now, room, pen, ages);
-        }
+        Some(lead) => lines.push(detail::state_line(lead, model, now, pen, ages)),
         None => lines.push(Line::plain(text::line("This lead is not listed now."), Role::Warning)),
     }
     if state.is_message() {
@@ -111,6 +108,12 @@ fn question(
         ]));
     }
     if let Some(lead) = lead {
+        let mut does = Vec::new();
+        detail::activity::summary(&mut does, lead, model, now, room, pen, ages);
+        if !does.is_empty() {
+            lines.push(Line::Rule(text::line("what it does"), Role::Heading));
+            lines.append(&mut does);
+        }
         detail::activity::exchange(&mut lines, lead, model, room);
         detail::activity::files(&mut lines, lead, model, now, MAX_FILES, room, pen, ages);
     }

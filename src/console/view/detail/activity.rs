@@ -127,12 +127,13 @@ pub fn files(
         return;
     }
     lines.push(Line::Rule(text::line("files touched"), Role::Heading));
-    let listed = shared.into_iter().chain(own).take(most);
+    let listed: Vec<_> = shared.into_iter().chain(own).take(most).collect();
+    let hidden = all - listed.len();
     for (file, others) in listed {
         let name = shown_path(file, lead);
         let Some((other, age)) = others.first() else {
             let age = file.at.map(|at| ages.show(sessions.age(&lead.session, at, now)));
-            let age = text::line(format_args!("  {}", age.unwrap_or_default()));
+            let age = age.map(|age| text::line(format_args!("  {age} ago"))).unwrap_or_default();
             let name = name.truncate_middle(room.saturating_sub(age.width()));
             lines.push(Line::Pieces(vec![(name, Role::Text), (age, Role::Muted)]));
             continue;
@@ -146,8 +147,8 @@ pub fn files(
         let also = format!("{mark} {name} also by {who} {} ago{more}", ages.show(*age));
         wrapped(lines, &also, room, Role::Warning);
     }
-    if all > most {
-        lines.push(Line::plain(text::line(format_args!("+{} more", all - most)), Role::Muted));
+    if hidden > 0 {
+        lines.push(Line::plain(text::line(format_args!("+{hidden} more")), Role::Muted));
     }
 }
 
