@@ -340,7 +340,7 @@ impl Console {
                 changed
             });
             let listed = self.app.model.generation();
-            if std::mem::replace(&mut self.followed, Some(listed)) != Some(listed) {
+            if self.followed.replace(listed) != Some(listed) {
                 self.host.followed.send_replace(Followed::of(&self.app.model));
             }
             let turn = self.carry_out(screen).await;
