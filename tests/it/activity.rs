@@ -253,8 +253,7 @@ fn what_is_on_another_branch_was_not_done() {
     let activity = session.activity();
     assert_eq!((activity.errors, activity.running.len(), told(&activity)), (1, 1, "two".into()));
     // A branch whose beginning is missing: what is there, and that it may not be all.
-    let mut session = Session::default();
-    session.leaf = Some(0xfff);
+    let mut session = Session { leaf: Some(0xfff), ..Session::default() };
     session.edit("a");
     let activity = session.activity();
     assert_eq!((activity.is_whole, activity.told), (false, None));
