@@ -5,6 +5,7 @@ pub mod age;
 pub mod app;
 pub mod away;
 pub mod burst;
+mod clock;
 pub mod composer;
 pub mod drafts;
 pub mod guide;

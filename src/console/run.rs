@@ -11,6 +11,7 @@ use tokio::sync::mpsc;
 
 use super::app::{App, Effect, Settings};
 use super::burst::{BurstGuard, Passed};
+use super::clock;
 use super::drafts::{self, Debounce, Draft};
 use super::keymap::{Keymap, KeymapError};
 use super::notify;
@@ -22,7 +23,7 @@ use super::view::frame;
 use crate::chief::service::Request;
 use crate::chief::staff::Office;
 use crate::chief::state_dir::StateError;
-use crate::contract::{Timestamp, Untrusted};
+use crate::contract::Untrusted;
 use crate::control::host::{self, Host, HostError};
 use crate::control::socket::ControlSocket;
 use crate::disk::thread::DiskThreadGone;
@@ -32,6 +33,7 @@ use crate::herdr::reexec::Reexec;
 use crate::herdr::register::Releaser;
 use crate::herdr::{Client, Located, PaneContext, Registration};
 use crate::model::Model;
+use crate::source::sessions::Followed;
 
 /// Frames are at least this far apart.
 const FRAME: Duration = Duration::from_millis(8);
@@ -157,7 +159,7 @@ async fn console(options: Options, keymap: Keymap) -> Result<Ended, RunError> {
         looked_for: options.socket.looked_for(),
         keymap,
         theme: options.theme,
-        clock: local_time,
+        clock: clock::time,
         guided: options.guided,
     };
     let model = Model::new(host.office.session().clone(), host.registration.clone());
@@ -173,6 +175,7 @@ async fn console(options: Options, keymap: Keymap) -> Result<Ended, RunError> {
         unsaved: BTreeMap::new(),
         save: Debounce::default(),
         title: Visible::default(),
+        followed: None,
         dirty: true,
         next_frame: None,
         last_frame: None,
@@ -225,24 +228,6 @@ async fn last_resort(office: Arc<Office>, releaser: Option<Releaser>) {
     std::process::exit(i32::from(signal.exit_code()));
 }
 
-/// A time of day on the operator's clock, `09:12`.
-fn local_time(at: Timestamp) -> String {
-    let millis = i64::try_from(at.as_millis()).unwrap_or(i64::MAX);
-    match jiff::Timestamp::from_millisecond(millis) {
-        Ok(at) => at.to_zoned_datetime(jiff::tz::TimeZone::system()).strftime("%H:%M").to_string(),
-        Err(_) => "?".to_owned(),
-    }
-}
-
-/// The minute of the day on the operator's clock, 0 to 1439.
-fn local_minute(at: Timestamp) -> u16 {
-    let millis = i64::try_from(at.as_millis()).unwrap_or(i64::MAX);
-    jiff::Timestamp::from_millisecond(millis).map_or(0, |at| {
-        let at = at.to_zoned_datetime(jiff::tz::TimeZone::system());
-        u16::from(at.hour().unsigned_abs()) * 60 + u16::from(at.minute().unsigned_abs())
-    })
-}
-
 struct Console {
     app: App,
     host: Host,
@@ -251,6 +236,8 @@ struct Console {
     unsaved: BTreeMap<PathBuf, Draft>,
     save: Debounce,
     title: Visible,
+    /// The leads whose sessions are followed, by the roster's generation.
+    followed: Option<u64>,
     dirty: bool,
     /// When the frame shown is out of date by itself.
     next_frame: Option<Instant>,
@@ -342,7 +329,7 @@ impl Console {
             self.pass_keys(self.now().mono);
             self.app.tick(self.now());
             let now = self.now();
-            if let Some(bytes) = self.notices.turn(&mut self.app, local_minute, now) {
+            if let Some(bytes) = self.notices.turn(&mut self.app, clock::minute, now) {
                 screen.notify(&bytes)?;
             }
             self.dirty |= self.app.settle(self.now());
@@ -359,6 +346,10 @@ impl Console {
                 *known = peeked;
                 changed
             });
+            let listed = self.app.model.generation();
+            if self.followed.replace(listed) != Some(listed) {
+                self.host.followed.send_replace(Followed::of(&self.app.model));
+            }
             let turn = self.carry_out(screen).await;
             if self.save.take(self.now().mono) {
                 self.save_drafts();
