@@ -124,6 +124,7 @@ fn measure(console: &mut pty::Harness) -> Vec<Duration> {
 fn storm(runtime: &Runtime, ends: &AtomicBool, written: &AtomicU64) {
     let scratch = tempfile::tempdir().unwrap();
     let source = AgentDir::resolve(Some(scratch.path().as_os_str()), Path::new("/")).runtime("s".as_ref());
+    std::fs::create_dir_all(source.leads()).unwrap();
     let files: Vec<(PathBuf, [Vec<u8>; 2])> = (0..50)
         .map(|nth| {
             let session = SessionId::new(format!("storm-{nth}")).unwrap();

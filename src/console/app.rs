@@ -573,10 +573,11 @@ impl App {
     /// The window's title: how many asks wait.
     pub fn title(&self) -> Visible {
         let asks = self.model.roster().leads.iter().filter(|lead| lead.needs_you()).count();
+        let separator = self.settings.theme.glyphs().separator;
         match asks {
             0 => text::title("headman"),
-            1 => text::title("1 ask \u{b7} headman"),
-            _ => text::title(format_args!("{asks} asks \u{b7} headman")),
+            1 => text::title(format_args!("1 ask {separator} headman")),
+            _ => text::title(format_args!("{asks} asks {separator} headman")),
         }
     }
 }

@@ -40,14 +40,14 @@ fn runtime(served: &Served, home: &Path) -> Runtime {
     agent_dir(served, home).runtime(setting(served, "HERDR_SOCKET_PATH").as_ref())
 }
 
-/// Ends the lead whose branch is `branch`, as a crash would.
-fn kill_lead(served: &Served, home: &Path, branch: &str) {
+/// Ends the lead of this repository, as a crash would.
+fn kill_lead(served: &Served, home: &Path, repo: &str) {
     let peers = agent_dir(served, home).runtime("".as_ref());
     let mut pid = None;
     until("the lead is present", || {
         let peers = headman::source::peers::look(&peers).unwrap();
         let mut records = peers.iter().filter_map(|peer| peer.record.as_ref());
-        let found = records.find(|record| record.branch.as_ref().is_some_and(|it| *it == branch));
+        let found = records.find(|record| record.repo.as_ref().is_some_and(|it| *it.as_untrusted() == repo));
         pid = found.and_then(|record| record.claim.pid.as_raw());
         pid.is_some()
     });
@@ -75,7 +75,7 @@ fn a_lead_that_dies_while_nobody_looks_is_told_by_the_terminal_and_to_who_comes_
     // What comes after it in the same stream comes after it in the console.
     press(&mut console, "j", "anything", |_| true);
     press(&mut console, "\x1b[O", "anything", |_| true);
-    kill_lead(&served, home.path(), "tf-upgrade");
+    kill_lead(&served, home.path(), "infra");
     console.wait_for("the notice", |it| {
         let raw = String::from_utf8_lossy(&it.raw);
         raw.split("\x1b]9;")
@@ -99,7 +99,7 @@ fn in_herdr_the_diagnostics_say_that_it_shows_no_notices_and_why() {
     let served = Served::start(home.path(), &["--speed", "0"]);
     let mut console = Harness::start_in(headman(home.path(), &[], &served.environment), 120, 40);
     console.wait_for("the herd", |it| it.shows("7 leads") && it.shows("NEEDS YOU"));
-    kill_lead(&served, home.path(), "tf-upgrade");
+    kill_lead(&served, home.path(), "infra");
     press(&mut console, "d", "the reason", |it| it.shows("Notices go through Herdr."));
     console.wait_for("six leads", |it| it.shows("6 leads"));
     // The answer of Herdr comes by itself; a key has the screen drawn again.
@@ -269,6 +269,7 @@ fn storm(runtime: Runtime, lasts: Duration) -> std::thread::JoinHandle<u64> {
     };
     let scratch = tempfile::tempdir().unwrap();
     let source = AgentDir::resolve(Some(scratch.path().as_os_str()), Path::new("/")).runtime("s".as_ref());
+    std::fs::create_dir_all(source.leads()).unwrap();
     let mut files: Vec<(PathBuf, [Vec<u8>; 2])> = Vec::new();
     for nth in 0..50 {
         let session = template(nth, 0).session;

@@ -143,7 +143,6 @@ fn header(app: &App, now: Now, line: Rect, pen: &mut Pen<'_>, ages: &mut Ages) {
             (text::line(format_args!("herdr down {age}")), Role::Alarm)
         }
     };
-    let asking = app.model.asking(now);
     let leads = app.model.roster().leads.len();
     let mut parts = vec![
         (text::line("headman"), Role::Title),
@@ -152,10 +151,10 @@ fn header(app: &App, now: Now, line: Rect, pen: &mut Pen<'_>, ages: &mut Ages) {
         (herdr, herdr_role),
         (text::line(format_args!("{leads} {}", if leads == 1 { "lead" } else { "leads" })), Role::Title),
     ];
-    if let Some(oldest) = asking.first() {
+    if let Some((count, oldest)) = app.model.asks() {
         let age = app.model.ask_age(oldest, now).map(|age| ages.show(age)).unwrap_or_default();
-        let asks = if asking.len() == 1 { "ask" } else { "asks" };
-        parts.push((text::line(format_args!("{} {asks} (oldest {age})", asking.len())), Role::NeedsYou));
+        let asks = counted(count, "ask");
+        parts.push((text::line(format_args!("{asks} (oldest {age})")), Role::NeedsYou));
     }
     let badges = parts.len();
     if !matches!(app.model.watching(), Watching::Notified) {
