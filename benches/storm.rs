@@ -2,7 +2,7 @@
 //!
 //! The whole console in a pseudo-terminal, over the simulated herd. Times depend on the machine, so it
 //! fails only where the storm makes them both long and longer.
-#![allow(clippy::unwrap_used, clippy::print_stdout, missing_docs)]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, missing_docs)]
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};

@@ -195,6 +195,8 @@ async fn console(options: Options, keymap: Keymap) -> Result<Ended, RunError> {
     drop(screen);
     last_resort.abort();
     let ended = match ended {
+        // The next frame may have noticed it before the signal came.
+        Ok(Err(RunError::Terminal(TerminalError::Gone))) => Ok(Ended::Signal(Signal::TerminalGone)),
         Ok(ended) => ended,
         Err(panic) => std::panic::resume_unwind(panic),
     };

@@ -312,7 +312,14 @@ fn restore_on_panic() {
 }
 
 fn failed(what: &'static str) -> impl Fn(io::Error) -> TerminalError {
-    move |source| if is_gone() { TerminalError::Gone } else { TerminalError::Io { what, source } }
+    move |source| {
+        // A terminal that hung up says so to whoever writes before the watch has noticed.
+        if is_gone() || source.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error()) {
+            TerminalError::Gone
+        } else {
+            TerminalError::Io { what, source }
+        }
+    }
 }
 
 /// Standard output, buffered by the frame. Not `io::Stdout`, whose lock and line buffer would get
