@@ -9,7 +9,6 @@ use headman::disk::{AgentDir, Runtime, records};
 use portable_pty::{PtySize, native_pty_system};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::cli_support::until;
 use crate::demo_console::{Served, headman, home, press};
 use crate::pty::{DEADLINE, Harness, cells};
 
