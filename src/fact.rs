@@ -11,6 +11,7 @@ use tokio::sync::Notify;
 
 pub use inquiry::{Answer, Found, Inquiry, MAX_LETTERS, Needle, Query};
 pub use inspection::{Foreground, Inspection, Peek, ProcessEvidence};
+pub use reading::{Condition, Hit, Hits, Reading, SessionFile, Sheet, Summary, Taken, TipRead, Wanted};
 
 use crate::contract::{Descriptor, Kind, LeadRecord, SessionId, Timestamp, Untrusted, Uuid};
 use crate::disk::mailboxes::Scan;
@@ -21,6 +22,7 @@ use crate::herdr::Registration;
 
 mod inquiry;
 mod inspection;
+mod reading;
 
 /// A reading of both clocks. Ages are counted on the monotonic one, which no clock change moves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,6 +77,8 @@ pub enum Fact {
     Peers(Arc<PeersRead>),
     /// The pane of one lead, while it is looked at.
     Peek(Arc<Peek>),
+    /// A session file, while its transcript is read.
+    Reading(Arc<Reading>),
     /// Leads that are here and are not ours to see.
     Surroundings(Arc<Surroundings>),
 }
@@ -101,6 +105,7 @@ enum Key {
     ChangesLost,
     Peers,
     Peek,
+    Reading,
     Surroundings,
 }
 
@@ -124,6 +129,7 @@ impl Fact {
             Fact::ChangesLost(_) => Key::ChangesLost,
             Fact::Peers(_) => Key::Peers,
             Fact::Peek(_) => Key::Peek,
+            Fact::Reading(_) => Key::Reading,
             Fact::Surroundings(_) => Key::Surroundings,
         }
     }

@@ -8,8 +8,8 @@ use crate::chief::staff::evidence_of;
 use crate::contract::{SessionId, Timestamp, Uuid};
 use crate::disk::mailboxes::Scan;
 use crate::fact::{
-    Answered, ChangesLost, Desk, Done, Fact, Fate, LeadRead, Mail, Now, Outcome, Peek, PeersRead, Sent,
-    SentCounts, Standing, Watching,
+    Answered, ChangesLost, Desk, Done, Fact, Fate, LeadRead, Mail, Now, Outcome, Peek, PeersRead, Reading,
+    Sent, SentCounts, SessionFile, Standing, Watching,
 };
 use crate::herd::evidence::{Evidence, State, UnreadableRecord};
 use crate::herd::inventory::Inventory;
@@ -79,6 +79,7 @@ pub struct Model {
     changes_lost: Option<ChangesLost>,
     peers: Option<Arc<PeersRead>>,
     peek: Option<Arc<Peek>>,
+    reading: Option<Arc<Reading>>,
     surroundings: Option<Arc<Surroundings>>,
     sent: BTreeMap<Uuid, Sent>,
     asked: HashMap<(SessionId, Uuid), Asked>,
@@ -113,6 +114,7 @@ impl Model {
             changes_lost: None,
             peers: None,
             peek: None,
+            reading: None,
             surroundings: None,
             sent: BTreeMap::new(),
             asked: HashMap::new(),
@@ -226,6 +228,10 @@ impl Model {
             }
             Fact::Peek(peek) => {
                 self.peek = Some(peek);
+                false
+            }
+            Fact::Reading(reading) => {
+                self.reading = Some(reading);
                 false
             }
             Fact::Surroundings(surroundings) => {
@@ -431,6 +437,16 @@ impl Model {
     /// What is on the pane of `lead`, if that was looked at last.
     pub fn peek(&self, lead: &SessionId) -> Option<&Peek> {
         self.peek.as_deref().filter(|peek| peek.session == *lead)
+    }
+
+    /// What is known of `file`, if that was read last.
+    pub fn reading(&self, file: &SessionFile) -> Option<&Arc<Reading>> {
+        self.reading.as_ref().filter(|reading| reading.file == *file)
+    }
+
+    /// Forgets what was read: nobody looks at it any more.
+    pub fn close_reading(&mut self) {
+        self.reading = None;
     }
 
     /// Leads that are here and are not ours to see, once that was looked for.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::entry::{Entry, Envelope, Id, Model, fused};
+use super::entry::{Entry, Envelope, Id, Model, Told, fused};
 use super::session::{Header, HeaderError, Stamp, header_of, open, read_at};
 use crate::contract::json::Document;
 use crate::contract::text::is_js_space;
@@ -125,10 +125,11 @@ impl Index {
         } else {
             (envelope.id().unwrap_or(Id::Line(number)), envelope.parent())
         };
-        let (kind, fact) = envelope.facts(&mut self.models);
+        let Told { kind, fact, is_error, calls } = envelope.facts(&mut self.models);
         let length = u32::try_from(length).unwrap_or(u32::MAX);
-        let fact = fact.map(Box::new);
-        self.entries.push(Entry { offset, length, id, parent, kind, is_recovered, fact });
+        let (fact, at) = (fact.map(Box::new), envelope.at());
+        let entry = Entry { offset, length, id, parent, kind, is_error, calls, at, is_recovered, fact };
+        self.entries.push(entry);
     }
 }
 
@@ -159,6 +160,8 @@ pub struct Tail {
     quiet: Option<(u64, Instant)>,
     provisional: Option<Provisional>,
     read: u64,
+    /// How often entries were taken out of the index.
+    withdrawn: u64,
 }
 
 impl Tail {
@@ -175,6 +178,7 @@ impl Tail {
             quiet: None,
             provisional: None,
             read: 0,
+            withdrawn: 0,
         }
     }
 
@@ -186,6 +190,17 @@ impl Tail {
     /// Bytes read so far.
     pub fn bytes_read(&self) -> u64 {
         self.read
+    }
+
+    /// How often entries were taken out of the index again, since the file went on otherwise or was
+    /// written anew. While it stays the same, entries are only added.
+    pub fn withdrawn(&self) -> u64 {
+        self.withdrawn
+    }
+
+    /// Up to where the file was read, in bytes.
+    pub fn scanned(&self) -> u64 {
+        self.scanned
     }
 
     /// The size of the file at the last look, in bytes.
@@ -208,7 +223,8 @@ impl Tail {
             Change::None => {}
             Change::Shrunk if !self.is_quiet(stamp.size(), unsettled) => return Ok(Progress::Waiting),
             Change::Shrunk | Change::Anew => {
-                *self = Self { read: self.read, quiet: self.quiet.take(), ..Self::new(&self.path) };
+                let (read, withdrawn) = (self.read, self.withdrawn + 1);
+                *self = Self { read, withdrawn, quiet: self.quiet.take(), ..Self::new(&self.path) };
             }
         }
         self.file = Some(stamp);
@@ -331,6 +347,7 @@ impl Tail {
     }
 
     fn roll_back(&mut self, to: &Provisional) {
+        self.withdrawn += u64::from(self.index.entries.len() > to.entries);
         self.index.entries.truncate(to.entries);
         self.index.parsed = to.parsed;
         if !to.had_header {
