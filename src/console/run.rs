@@ -1,6 +1,7 @@
 //! The loop: terminal events first, then facts; a frame only when something changed.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,7 +14,8 @@ use super::app::{App, Effect, Settings};
 use super::burst::{BurstGuard, Passed};
 use super::drafts::{self, Debounce, Draft};
 use super::keymap::{Keymap, KeymapError};
-use super::terminal::{self, Events, Screen, Signal, Signals, TerminalError};
+use super::pager;
+use super::terminal::{self, Events, Lent, Screen, Signal, Signals, TerminalError};
 use super::text::Visible;
 use super::theme::{Role, Theme};
 use super::view::frame;
@@ -25,11 +27,12 @@ use crate::control::host::{self, Host, HostError};
 use crate::control::socket::ControlSocket;
 use crate::disk::thread::DiskThreadGone;
 use crate::disk::{AgentDir, DiskError, durable};
-use crate::fact::Now;
+use crate::fact::{Now, SessionFile};
 use crate::herdr::reexec::Reexec;
 use crate::herdr::register::Releaser;
 use crate::herdr::{Located, PaneContext, Registration};
 use crate::model::Model;
+use crate::pi::growth::Branch;
 
 /// Frames are at least this far apart.
 const FRAME: Duration = Duration::from_millis(8);
@@ -248,6 +251,8 @@ struct News {
     role: Role,
     /// The draft that could not be kept.
     unsaved: Option<Draft>,
+    /// A copy to be read in the pager.
+    copy: Option<File>,
 }
 
 enum Turn {
@@ -310,6 +315,12 @@ impl Console {
                     }
                 }
                 Some(news) = troubles.recv() => {
+                    if let Some(copy) = news.copy {
+                        if let Some(ended) = self.page(copy, screen, events, signals).await? {
+                            return Ok(ended);
+                        }
+                        continue;
+                    }
                     let now = self.now();
                     self.app.say(format_args!("{}", news.text), news.role, now);
                     if let Some(draft) = news.unsaved {
@@ -333,6 +344,12 @@ impl Console {
             self.host.peeked.send_if_modified(|known| {
                 let changed = *known != peeked;
                 *known = peeked;
+                changed
+            });
+            let wanted = self.app.wanted();
+            self.host.wanted.send_if_modified(|known| {
+                let changed = *known != wanted;
+                *known = wanted;
                 changed
             });
             let turn = self.carry_out(screen).await;
@@ -462,6 +479,7 @@ impl Console {
                     self.tell_trouble("The draft of what was sent stays", None, removed);
                 }
                 Effect::Copy(text) => self.copy(text, screen),
+                Effect::Page(file, branch) => self.write_copy(file, branch),
                 Effect::Redraw => turn = Turn::Redraw,
                 Effect::Suspend => turn = Turn::Suspend,
                 Effect::Left => {
@@ -515,7 +533,12 @@ impl Console {
             };
             tracing::warn!(why, what);
             // The console may have ended meanwhile.
-            let _ = troubles.send(News { text: format!("{what}: {why}"), role: Role::Alarm, unsaved });
+            let _ = troubles.send(News {
+                text: format!("{what}: {why}"),
+                role: Role::Alarm,
+                unsaved,
+                copy: None,
+            });
         });
     }
 
@@ -543,8 +566,43 @@ impl Console {
             };
             // The console may have ended meanwhile.
             let (text, role) = told;
-            let _ = troubles.send(News { text, role, unsaved: None });
+            let _ = troubles.send(News { text, role, unsaved: None, copy: None });
         });
+    }
+
+    /// Writes a session out for the pager, which takes as long as it is long.
+    fn write_copy(&self, file: SessionFile, branch: Branch) {
+        let troubles = self.troubles.clone();
+        tokio::task::spawn_blocking(move || {
+            let (text, role) = (String::new(), Role::Warning);
+            let news = match pager::write_out(&file, branch) {
+                Ok(copy) => News { text, role, unsaved: None, copy: Some(copy) },
+                Err(why) => News { text: format!("Not opened: {why}."), role, unsaved: None, copy: None },
+            };
+            // The console may have ended meanwhile.
+            let _ = troubles.send(news);
+        });
+    }
+
+    /// Has the pager show `copy`; gives how we end, if that is what came meanwhile.
+    async fn page(
+        &mut self,
+        copy: File,
+        screen: &mut Screen,
+        events: &mut Events,
+        signals: &mut Signals,
+    ) -> Result<Option<Ended>, RunError> {
+        let lent = screen.lend(events, signals, || pager::start(copy)).await?;
+        let now = self.now();
+        match lent {
+            Lent::Done => self.app.quiet(),
+            Lent::Failed(why) => {
+                self.app.say(format_args!("The pager failed ({why}): set PAGER to one."), Role::Warning, now);
+            }
+            Lent::Ended(signal) => return Ok(Some(Ended::Signal(signal))),
+        }
+        self.dirty = true;
+        Ok(None)
     }
 
     /// Keeps drafts, releases lease and registration, within a bounded time; why drafts could not be

@@ -15,7 +15,7 @@ use crate::chief::service::{Request, Setup};
 use crate::chief::staff::Office;
 use crate::chief::state_dir::{StateDir, StateError};
 use crate::disk::{AgentDir, DiskThread};
-use crate::fact::{self, FactReceiver};
+use crate::fact::{self, FactReceiver, Wanted};
 use crate::herdr::register::{Releaser, Timing};
 use crate::herdr::{Client, Located, PaneContext, Registrar, Registration, Snapshot};
 use crate::source;
@@ -73,6 +73,8 @@ pub struct Host {
     pub peers_shown: watch::Sender<bool>,
     /// Whose pane has to be looked at.
     pub peeked: watch::Sender<Option<Subject>>,
+    /// What has to be read of which session file.
+    pub wanted: watch::Sender<Option<Wanted>>,
     /// Whether leads see us in Herdr, as of the start.
     pub registration: Registration,
     /// Ends the registration when nothing else can.
@@ -144,6 +146,8 @@ impl Host {
         tasks.spawn(source::peers::run(office.runtime().clone(), disk.clone(), facts.clone(), shows_peers));
         let (peeked, peeks_at) = watch::channel(None);
         tasks.spawn(source::peek::run(client.clone(), facts.clone(), peeks_at));
+        let (wanted, wants) = watch::channel(None);
+        tasks.spawn(source::transcript::run(facts.clone(), wants));
         tasks.spawn(source::surroundings::run(
             Arc::clone(&office),
             options.socket.clone(),
@@ -179,6 +183,7 @@ impl Host {
             facts: received,
             peers_shown,
             peeked,
+            wanted,
             registration: now,
             releaser,
             tasks,
