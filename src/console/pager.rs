@@ -77,7 +77,7 @@ pub fn write_out(session: &SessionFile, branch: Branch) -> Result<File, PageErro
 
 /// A file for us alone, without a name.
 fn nameless(directory: &std::path::Path) -> io::Result<File> {
-    let path = directory.join(format!("headman-{}", Uuid::random()));
+    let path = directory.join(format!("headman-page-{}", Uuid::random()));
     let mut options = File::options();
     let file = options.read(true).write(true).create_new(true).mode(0o600).open(&path)?;
     std::fs::remove_file(&path)?;

@@ -297,7 +297,7 @@ fn cut(kind: PartKind, text: &str, limit: &Limit) -> Part {
         0 => text.len(),
         tail => memchr::memrchr_iter(b'\n', text.as_bytes()).nth(tail - 1).map_or(0, |at| at + 1),
     };
-    let last = last.max(text.ceil_char_boundary(text.len() - (limit.bytes - most))).max(head);
+    let last = last.max(text.ceil_char_boundary(text.len().saturating_sub(limit.bytes - most))).max(head);
     let between = &text[head..last];
     Part {
         kind,

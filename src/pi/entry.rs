@@ -108,8 +108,8 @@ pub struct Entry {
     pub kind: Kind,
     /// Whether it tells of a failure: of a tool, a command, or an answer that broke off.
     pub is_error: bool,
-    /// The tools it calls.
-    pub calls: u16,
+    /// How many tools it calls; 255 stand for more as well.
+    pub calls: u8,
     /// When it was written, in milliseconds since the epoch; 0 where it does not say.
     pub at: u64,
     /// Whether it stood behind a torn line, on the same line. Pi does not see such an entry.
@@ -123,7 +123,7 @@ pub(super) struct Told {
     pub(super) kind: Kind,
     pub(super) fact: Option<Fact>,
     pub(super) is_error: bool,
-    pub(super) calls: u16,
+    pub(super) calls: u8,
 }
 
 impl From<(Kind, Option<Fact>)> for Told {
@@ -250,11 +250,11 @@ impl<'a> Envelope<'a> {
     }
 
     /// How many tools a message calls.
-    fn calls(&self) -> u16 {
+    fn calls(&self) -> u8 {
         let parts = self.get("content").and_then(|content| content.array()).unwrap_or_default();
         let parts = parts.into_iter().filter(|part| part.raw().contains("toolCall")).filter_map(Self::of);
         let calls = parts.filter(|part| part.text("type").is_some_and(|kind| kind == "toolCall")).count();
-        u16::try_from(calls).unwrap_or(u16::MAX)
+        u8::try_from(calls).unwrap_or(u8::MAX)
     }
 }
 

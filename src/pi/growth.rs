@@ -32,8 +32,8 @@ pub struct Item {
     pub at: u64,
     /// The bytes of its text.
     pub length: u32,
-    /// The tools it calls.
-    pub calls: u16,
+    /// How many tools it calls; 255 stand for more as well.
+    pub calls: u8,
     /// In how many ways the session goes on after it, from two on; else 0.
     pub branches: u16,
     /// What it is.

@@ -9,7 +9,7 @@ use super::search::Search;
 use crate::chief::staff::path_of;
 use crate::contract::Untrusted;
 use crate::fact::{Condition, Reading, SessionFile, Sheet, Summary, Taken, TipRead, Wanted};
-use crate::pi::body::{Body, Folding, Lines, MAX_WHOLE};
+use crate::pi::body::{Body, Folding, Lines, MAX_WHOLE, PartKind};
 use crate::pi::ending;
 use crate::pi::entry::Kind;
 use crate::pi::growth::{Branch, Growth, Item, Tip};
@@ -177,12 +177,9 @@ impl Reader {
 
     /// What was read is not what is to be shown.
     fn forget(&mut self) {
-        let file = self.file.clone();
-        *self = Self {
-            begun: true,
-            tail: std::mem::replace(&mut self.tail, Tail::new(&self.path)),
-            ..Self::of(file)
-        };
+        let tail = std::mem::replace(&mut self.tail, Tail::new(&self.path));
+        let (told, taken) = (self.told.take(), self.taken.take());
+        *self = Self { begun: true, tail, told, taken, ..Self::of(self.file.clone()) };
     }
 
     /// Texts, search, branches, and what is to be taken; says whether there is more to do.
@@ -330,7 +327,8 @@ fn words(tip: &Tip, file: &mut Lazy) -> Result<Untrusted, HeaderError> {
     let item = tip.words.filter(|item| item.length <= LARGE);
     let Some(item) = item else { return Ok(Untrusted::default()) };
     let body = file.body(&item, Folding::Folded)?;
-    let words = body.map(|body| body.text().first_units(WORDS)).unwrap_or_default();
+    let part = body.and_then(|body| body.parts.into_iter().find(|part| part.kind != PartKind::Thought));
+    let words = part.map(|part| part.head.first_units(WORDS)).unwrap_or_default();
     let who = if item.kind == Kind::User { "user: " } else { "" };
     Ok(format!("{who}{}", words.to_str_lossy()).into())
 }
