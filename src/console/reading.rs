@@ -39,6 +39,11 @@ impl App {
         state.wanted()
     }
 
+    /// Whether a transcript is what is on the screen.
+    pub fn is_reading(&self) -> bool {
+        matches!(self.layers.last(), Some(Layer::Transcript(_))) && self.confirm.is_none()
+    }
+
     pub(super) fn transcript_on_top(&mut self) -> Option<&mut State> {
         match self.layers.last_mut() {
             Some(Layer::Transcript(state)) => Some(state),

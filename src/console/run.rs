@@ -1,5 +1,7 @@
 //! The loop: terminal events first, then facts; a frame only when something changed.
 
+mod paging;
+
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::PathBuf;
@@ -14,8 +16,7 @@ use super::app::{App, Effect, Settings};
 use super::burst::{BurstGuard, Passed};
 use super::drafts::{self, Debounce, Draft};
 use super::keymap::{Keymap, KeymapError};
-use super::pager;
-use super::terminal::{self, Events, Lent, Screen, Signal, Signals, TerminalError};
+use super::terminal::{self, Events, Screen, Signal, Signals, TerminalError};
 use super::text::Visible;
 use super::theme::{Role, Theme};
 use super::view::frame;
@@ -27,12 +28,11 @@ use crate::control::host::{self, Host, HostError};
 use crate::control::socket::ControlSocket;
 use crate::disk::thread::DiskThreadGone;
 use crate::disk::{AgentDir, DiskError, durable};
-use crate::fact::{Now, SessionFile};
+use crate::fact::Now;
 use crate::herdr::reexec::Reexec;
 use crate::herdr::register::Releaser;
 use crate::herdr::{Located, PaneContext, Registration};
 use crate::model::Model;
-use crate::pi::growth::Branch;
 
 /// Frames are at least this far apart.
 const FRAME: Duration = Duration::from_millis(8);
@@ -568,41 +568,6 @@ impl Console {
             let (text, role) = told;
             let _ = troubles.send(News { text, role, unsaved: None, copy: None });
         });
-    }
-
-    /// Writes a session out for the pager, which takes as long as it is long.
-    fn write_copy(&self, file: SessionFile, branch: Branch) {
-        let troubles = self.troubles.clone();
-        tokio::task::spawn_blocking(move || {
-            let (text, role) = (String::new(), Role::Warning);
-            let news = match pager::write_out(&file, branch) {
-                Ok(copy) => News { text, role, unsaved: None, copy: Some(copy) },
-                Err(why) => News { text: format!("Not opened: {why}."), role, unsaved: None, copy: None },
-            };
-            // The console may have ended meanwhile.
-            let _ = troubles.send(news);
-        });
-    }
-
-    /// Has the pager show `copy`; gives how we end, if that is what came meanwhile.
-    async fn page(
-        &mut self,
-        copy: File,
-        screen: &mut Screen,
-        events: &mut Events,
-        signals: &mut Signals,
-    ) -> Result<Option<Ended>, RunError> {
-        let lent = screen.lend(events, signals, || pager::start(copy)).await?;
-        let now = self.now();
-        match lent {
-            Lent::Done => self.app.quiet(),
-            Lent::Failed(why) => {
-                self.app.say(format_args!("The pager failed ({why}): set PAGER to one."), Role::Warning, now);
-            }
-            Lent::Ended(signal) => return Ok(Some(Ended::Signal(signal))),
-        }
-        self.dirty = true;
-        Ok(None)
     }
 
     /// Keeps drafts, releases lease and registration, within a bounded time; why drafts could not be

@@ -76,7 +76,7 @@ fn lines_of_any_length_and_ends_of_any_kind() {
         let lines: String = (1..=9)
             .map(|id| user(id, id.checked_sub(1).filter(|it| *it > 0), &"x".repeat(length / 3)))
             .collect();
-        for end in ["", "{\"type\":\"mess", &user(10, Some(9), "unterminated").trim_end()[..]] {
+        for end in ["", "{\"type\":\"mess", user(10, Some(9), "unterminated").trim_end()] {
             fs::write(&path, format!("{HEADER}{lines}{end}")).unwrap();
             let all = plain(grown(&indexed(&path), Branch::Latest).items());
             let read = ending::read(&path, 100).unwrap();
