@@ -8,8 +8,8 @@ use crate::chief::staff::evidence_of;
 use crate::contract::{SessionId, Timestamp, Uuid};
 use crate::disk::mailboxes::Scan;
 use crate::fact::{
-    Answered, ChangesLost, Desk, Done, Fact, Fate, LeadRead, Mail, Now, Outcome, Peek, PeersRead, Sent,
-    SentCounts, Standing, Watching,
+    Answered, ChangesLost, Desk, Done, Fact, Fate, LeadRead, Mail, Now, Outcome, Peek, PeersRead, Reading,
+    Sent, SentCounts, SessionFile, Standing, Watching,
 };
 use crate::herd::evidence::{Evidence, State, UnreadableRecord};
 use crate::herd::inventory::Inventory;
@@ -84,6 +84,7 @@ pub struct Model {
     peers: Option<Arc<PeersRead>>,
     peek: Option<Arc<Peek>>,
     sessions: Sessions,
+    reading: Option<Arc<Reading>>,
     surroundings: Option<Arc<Surroundings>>,
     sent: BTreeMap<Uuid, Sent>,
     asked: HashMap<(SessionId, Uuid), Asked>,
@@ -119,6 +120,7 @@ impl Model {
             peers: None,
             peek: None,
             sessions: Sessions::default(),
+            reading: None,
             surroundings: None,
             sent: BTreeMap::new(),
             asked: HashMap::new(),
@@ -239,6 +241,10 @@ impl Model {
                 if self.lead(&lead).is_some() {
                     self.sessions.fold(lead, read, now);
                 }
+                false
+            }
+            Fact::Reading(reading) => {
+                self.reading = Some(reading);
                 false
             }
             Fact::Surroundings(surroundings) => {
@@ -450,6 +456,16 @@ impl Model {
     /// What the leads' sessions tell.
     pub fn sessions(&self) -> &Sessions {
         &self.sessions
+    }
+
+    /// What is known of `file`, if that was read last.
+    pub fn reading(&self, file: &SessionFile) -> Option<&Arc<Reading>> {
+        self.reading.as_ref().filter(|reading| reading.file == *file)
+    }
+
+    /// Forgets what was read: nobody looks at it any more.
+    pub fn close_reading(&mut self) {
+        self.reading = None;
     }
 
     /// Leads that are here and are not ours to see, once that was looked for.

@@ -1,6 +1,9 @@
 //! The loop: terminal events first, then facts; a frame only when something changed.
 
+mod paging;
+
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -252,6 +255,8 @@ struct News {
     role: Role,
     /// The draft that could not be kept.
     unsaved: Option<Draft>,
+    /// A copy to be read in the pager.
+    copy: Option<File>,
 }
 
 enum Turn {
@@ -314,6 +319,12 @@ impl Console {
                     }
                 }
                 Some(news) = troubles.recv() => {
+                    if let Some(copy) = news.copy {
+                        if let Some(ended) = self.page(copy, screen, events, signals).await? {
+                            return Ok(ended);
+                        }
+                        continue;
+                    }
                     let now = self.now();
                     self.app.say(format_args!("{}", news.text), news.role, now);
                     if let Some(draft) = news.unsaved {
@@ -343,6 +354,12 @@ impl Console {
             if self.followed.replace(listed) != Some(listed) {
                 self.host.followed.send_replace(Followed::of(&self.app.model));
             }
+            let wanted = self.app.wanted();
+            self.host.wanted.send_if_modified(|known| {
+                let changed = *known != wanted;
+                *known = wanted;
+                changed
+            });
             let turn = self.carry_out(screen).await;
             if self.save.take(self.now().mono) {
                 self.save_drafts();
@@ -470,6 +487,7 @@ impl Console {
                     self.tell_trouble("The draft of what was sent stays", None, removed);
                 }
                 Effect::Copy(text) => self.copy(text, screen),
+                Effect::Page(file, branch) => self.write_copy(file, branch),
                 Effect::Redraw => turn = Turn::Redraw,
                 Effect::Suspend => turn = Turn::Suspend,
                 Effect::Left => {
@@ -523,7 +541,12 @@ impl Console {
             };
             tracing::warn!(why, what);
             // The console may have ended meanwhile.
-            let _ = troubles.send(News { text: format!("{what}: {why}"), role: Role::Alarm, unsaved });
+            let _ = troubles.send(News {
+                text: format!("{what}: {why}"),
+                role: Role::Alarm,
+                unsaved,
+                copy: None,
+            });
         });
     }
 
@@ -551,7 +574,7 @@ impl Console {
             };
             // The console may have ended meanwhile.
             let (text, role) = told;
-            let _ = troubles.send(News { text, role, unsaved: None });
+            let _ = troubles.send(News { text, role, unsaved: None, copy: None });
         });
     }
 

@@ -15,7 +15,7 @@ use crate::chief::service::{Request, Setup};
 use crate::chief::staff::Office;
 use crate::chief::state_dir::{StateDir, StateError};
 use crate::disk::{AgentDir, DiskThread};
-use crate::fact::{self, FactReceiver};
+use crate::fact::{self, FactReceiver, Wanted};
 use crate::herdr::register::{Releaser, Timing};
 use crate::herdr::{Client, Located, PaneContext, Registrar, Registration, Snapshot};
 use crate::source;
@@ -77,6 +77,8 @@ pub struct Host {
     pub peeked: watch::Sender<Option<Subject>>,
     /// Whose sessions have to be followed.
     pub followed: watch::Sender<Vec<Followed>>,
+    /// What has to be read of which session file.
+    pub wanted: watch::Sender<Option<Wanted>>,
     /// Whether leads see us in Herdr, as of the start.
     pub registration: Registration,
     /// Ends the registration when nothing else can.
@@ -152,6 +154,8 @@ impl Host {
         let (followed, follows) = watch::channel(Vec::new());
         let sessions = DiskThread::named("sessions")?;
         tasks.spawn(source::sessions::run(noticing, sessions, facts.clone(), follows));
+        let (wanted, wants) = watch::channel(None);
+        tasks.spawn(source::transcript::run(facts.clone(), wants));
         tasks.spawn(source::surroundings::run(
             Arc::clone(&office),
             options.socket.clone(),
@@ -188,6 +192,7 @@ impl Host {
             peers_shown,
             peeked,
             followed,
+            wanted,
             registration: now,
             releaser,
             tasks,

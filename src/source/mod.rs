@@ -7,4 +7,5 @@ pub mod peers;
 pub mod records;
 pub mod sessions;
 pub mod surroundings;
+pub mod transcript;
 pub mod watch;
