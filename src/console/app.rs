@@ -406,7 +406,7 @@ impl App {
                 }
                 self.keep_draft(now);
             }
-            Intent::Open if self.transcript_on_top().is_none() => self.open(now),
+            Intent::Open => self.open(now),
             Intent::Up
             | Intent::Down
             | Intent::First
@@ -422,7 +422,7 @@ impl App {
             | Intent::Filter
             | Intent::Search
             | Intent::KeepFilter
-            | Intent::Open
+            | Intent::Unfold
             | Intent::NextMatch
             | Intent::PreviousMatch
             | Intent::PreviousTurn

@@ -25,6 +25,8 @@ pub enum Intent {
     PreviousPane,
     /// Open what is under the cursor.
     Open,
+    /// Unfold the entry under the cursor, or fold it again.
+    Unfold,
     /// Back out of one layer; in a composer the draft is kept.
     Back,
     /// Write the reply to the selected lead's ask.
@@ -269,7 +271,7 @@ pub const ACTIONS: &[Action] = &[
         "Open what is selected",
         Intent::Open,
     ),
-    action("unfold", &["enter"], &[Transcript], "unfold", "Unfold the entry, or fold it", Intent::Open),
+    action("unfold", &["enter"], &[Transcript], "unfold", "Unfold the entry, or fold it", Intent::Unfold),
     action("back", &["esc"], ANYWHERE, "back", "Back out of one layer; a draft is kept", Intent::Back),
     action(
         "filter",

@@ -380,15 +380,16 @@ mod tests {
 
     #[test]
     fn calls_stand_on_one_line_and_whole_with_every_argument() {
-        let message = serde_json::json!({"role": "assistant", "model": "m", "stopReason": "aborted", "content": [
+        // As a text: the order of the arguments is the model's.
+        let message = r#"{"role": "assistant", "model": "m", "stopReason": "aborted", "content": [
             {"type": "thinking", "thinking": "hm"},
             {"type": "toolCall", "name": "write", "arguments": {"path": "a.md", "content": "one\ntwo", "n": 3}},
             {"type": "toolCall", "name": "bash", "arguments": {"command": "ls"}},
             {"type": "toolCall", "name": "odd", "arguments": null},
-            {"type": "image", "mimeType": "image/png", "data": "AAAABBBBCCCC"},
-        ]});
+            {"type": "image", "mimeType": "image/png", "data": "AAAABBBBCCCC"}
+        ]}"#;
         let texts = |folding| -> Vec<String> {
-            let body = shown(&message.to_string(), Kind::Assistant, folding);
+            let body = shown(message, Kind::Assistant, folding);
             assert_eq!(body.notes, ["aborted"]);
             body.parts.iter().map(|part| part.head.to_str_lossy().into_owned()).collect()
         };

@@ -28,7 +28,7 @@ impl Branches {
             Intent::Last => last,
             _ => self.at.saturating_add_signed(self.scroll.step(intent)).min(last),
         };
-        let chosen = tips.get(self.at).filter(|_| intent == Intent::Open)?;
+        let chosen = tips.get(self.at).filter(|_| intent == Intent::Unfold)?;
         Some(if chosen.tip.is_latest { Branch::Latest } else { Branch::Through(chosen.tip.offset) })
     }
 

@@ -266,7 +266,7 @@ impl State {
             Intent::HalfPageDown => self.scroll(reading, (self.page() / 2).max(1), true),
             Intent::PageUp => self.scroll(reading, -self.page(), true),
             Intent::PageDown => self.scroll(reading, self.page(), true),
-            Intent::Open => self.fold(reading),
+            Intent::Unfold => self.fold(reading),
             Intent::PreviousTurn => return self.go(reading, false, |item| item.kind == Kind::User),
             Intent::NextTurn => return self.go(reading, true, |item| item.kind == Kind::User),
             Intent::PreviousError => return self.go(reading, false, |item| item.is_error),
