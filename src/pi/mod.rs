@@ -2,7 +2,9 @@
 
 pub mod branch;
 pub mod delivered;
+pub mod discover;
 pub mod entry;
+pub mod search;
 pub mod session;
 pub mod tail;
 pub mod transcript;
