@@ -37,7 +37,10 @@ fn main() -> ExitCode {
         }
     }
     let [other, exact, folded, regex] = best;
-    println!("{:<34} {other:>10.1?}", if has_jq { "jq, all of it" } else { "every line parsed by serde_json" });
+    println!(
+        "{:<34} {other:>10.1?}",
+        if has_jq { "jq, all of it" } else { "every line parsed by serde_json" }
+    );
     println!("headman grep, first hit            {exact:>10.1?}");
     println!("the same, any case                 {folded:>10.1?}");
     println!("the same, as a regular expression  {regex:>10.1?}");
@@ -49,9 +52,13 @@ fn main() -> ExitCode {
 /// A session as they are: most of it is what tools gave, twice, and some of it escaped.
 fn write(path: &Path) {
     let mut out = std::io::BufWriter::new(std::fs::File::create(path).unwrap());
-    writeln!(out, r#"{{"type":"session","version":3,"id":"long","timestamp":"2026-01-01T00:00:00.000Z","cwd":"/w"}}"#)
-        .unwrap();
-    let result = "\\u001b[32mok\\u001b[0m  test auth::expired_tokens_are_refused ... \\\"fine\\\"\\n".repeat(60);
+    writeln!(
+        out,
+        r#"{{"type":"session","version":3,"id":"long","timestamp":"2026-01-01T00:00:00.000Z","cwd":"/w"}}"#
+    )
+    .unwrap();
+    let result =
+        "\\u001b[32mok\\u001b[0m  test auth::expired_tokens_are_refused ... \\\"fine\\\"\\n".repeat(60);
     let mut written = 0;
     let mut at = 0;
     while written < SIZE {

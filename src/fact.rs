@@ -11,6 +11,7 @@ use tokio::sync::Notify;
 
 pub use inquiry::{Answer, Found, Inquiry, MAX_LETTERS, Needle, Query};
 pub use inspection::{Foreground, Inspection, Peek, ProcessEvidence};
+pub use search::{MAX_HITS, MAX_TROUBLES, SearchQuery, Searched};
 
 use crate::contract::{Descriptor, Kind, LeadRecord, SessionId, Timestamp, Untrusted, Uuid};
 use crate::disk::mailboxes::Scan;
@@ -21,6 +22,7 @@ use crate::herdr::Registration;
 
 mod inquiry;
 mod inspection;
+mod search;
 
 /// A reading of both clocks. Ages are counted on the monotonic one, which no clock change moves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,6 +79,8 @@ pub enum Fact {
     Peek(Arc<Peek>),
     /// Leads that are here and are not ours to see.
     Surroundings(Arc<Surroundings>),
+    /// What a search in sessions found so far.
+    Searched(Arc<Searched>),
 }
 
 /// The peers by name, or why their directory can't be used; safe to print.
@@ -102,6 +106,7 @@ enum Key {
     Peers,
     Peek,
     Surroundings,
+    Searched,
 }
 
 impl Fact {
@@ -125,6 +130,7 @@ impl Fact {
             Fact::Peers(_) => Key::Peers,
             Fact::Peek(_) => Key::Peek,
             Fact::Surroundings(_) => Key::Surroundings,
+            Fact::Searched(_) => Key::Searched,
         }
     }
 }

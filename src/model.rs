@@ -8,8 +8,8 @@ use crate::chief::staff::evidence_of;
 use crate::contract::{SessionId, Timestamp, Uuid};
 use crate::disk::mailboxes::Scan;
 use crate::fact::{
-    Answered, ChangesLost, Desk, Done, Fact, Fate, LeadRead, Mail, Now, Outcome, Peek, PeersRead, Sent,
-    SentCounts, Standing, Watching,
+    Answered, ChangesLost, Desk, Done, Fact, Fate, LeadRead, Mail, Now, Outcome, Peek, PeersRead, Searched,
+    Sent, SentCounts, Standing, Watching,
 };
 use crate::herd::evidence::{Evidence, State, UnreadableRecord};
 use crate::herd::inventory::Inventory;
@@ -80,6 +80,7 @@ pub struct Model {
     peers: Option<Arc<PeersRead>>,
     peek: Option<Arc<Peek>>,
     surroundings: Option<Arc<Surroundings>>,
+    searched: Option<Arc<Searched>>,
     sent: BTreeMap<Uuid, Sent>,
     asked: HashMap<(SessionId, Uuid), Asked>,
     ask_times: HashMap<(SessionId, Uuid), Timestamp>,
@@ -114,6 +115,7 @@ impl Model {
             peers: None,
             peek: None,
             surroundings: None,
+            searched: None,
             sent: BTreeMap::new(),
             asked: HashMap::new(),
             ask_times: HashMap::new(),
@@ -230,6 +232,10 @@ impl Model {
             }
             Fact::Surroundings(surroundings) => {
                 self.surroundings = Some(surroundings);
+                false
+            }
+            Fact::Searched(searched) => {
+                self.searched = Some(searched);
                 false
             }
             Fact::Sent(sent) => {
@@ -436,6 +442,11 @@ impl Model {
     /// Leads that are here and are not ours to see, once that was looked for.
     pub fn surroundings(&self) -> Option<&Surroundings> {
         self.surroundings.as_deref()
+    }
+
+    /// What the last search in sessions found so far.
+    pub fn searched(&self) -> Option<&Searched> {
+        self.searched.as_deref()
     }
 
     /// What the state block says: stale is what Herdr showed before it went silent.

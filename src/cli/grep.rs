@@ -112,7 +112,8 @@ pub fn run(
     let syntax = if arguments.regex { Syntax::Regex } else { Syntax::Literal };
     let case = if arguments.ignore_case { Case::Ignored } else { Case::Smart };
     let pattern = Pattern::new(&text, syntax, case).map_err(|error| {
-        let hint = if arguments.regex { "Without --regex it is taken as exactly this text" } else { "Give a text" };
+        let hint =
+            if arguments.regex { "Without --regex it is taken as exactly this text" } else { "Give a text" };
         Failure::new(Exit::Usage, "pattern", format!("can't {WHAT}: the pattern is wrong: {error}"), hint)
     })?;
     let mut printer = Printer::default();
@@ -152,7 +153,10 @@ pub fn run(
         note(&format!("{count} {lines} {which} {are} {what}"));
     }
     if progress.copies > 0 {
-        note(&format!("copies of {} are not shown; --all-copies shows them", counted(progress.copies, "entry", "entries")));
+        note(&format!(
+            "copies of {} are not shown; --all-copies shows them",
+            counted(progress.copies, "entry", "entries")
+        ));
     }
     match hits {
         0 if progress.searched == 0 => Err(nothing("none of the files is a session's that can be read")),
@@ -254,8 +258,9 @@ fn of_session(
     names: &mut HashMap<SessionId, Untrusted>,
 ) -> Result<Vec<Target>, Failure> {
     let meant = Untrusted::from_bytes_lossy(meant.as_encoded_bytes());
-    let session = SessionId::new(meant.clone())
-        .ok_or_else(|| Failure::usage(format!("can't {WHAT}: that is no session id"), "See `headman list`"))?;
+    let session = SessionId::new(meant.clone()).ok_or_else(|| {
+        Failure::usage(format!("can't {WHAT}: that is no session id"), "See `headman list`")
+    })?;
     // Whether Herdr answers or not.
     let seen = list::look(places, WHAT).ok();
     let lead = seen.as_ref().and_then(|seen| prefix::lead_of(&seen.roster, &session).ok());

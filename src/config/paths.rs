@@ -122,8 +122,7 @@ impl Places {
         let agent_dir = AgentDir::resolve(agent_dir.as_deref(), home);
         let sessions = SessionDirs {
             agent_dir: agent_dir.path().to_owned(),
-            session_dir: session_dir
-                .map(|path| AgentDir::resolve(Some(&path), home).path().to_owned()),
+            session_dir: session_dir.map(|path| AgentDir::resolve(Some(&path), home).path().to_owned()),
             home: home.to_owned(),
         };
         Ok(Self {

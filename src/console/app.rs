@@ -12,7 +12,7 @@ use super::intent::{Context, Intent};
 use super::keymap::{Keymap, Pressed, Sequence};
 use super::text::{self, Visible};
 use super::theme::{Role, Theme};
-use super::view::{ask, diagnostics, help, inbox, peek, peers, roster};
+use super::view::{ask, diagnostics, help, inbox, peek, peers, roster, search};
 use crate::chief::inspection::Subject;
 use crate::chief::service::Request;
 use crate::contract::{SessionId, Timestamp, Untrusted, Uuid};
@@ -96,6 +96,8 @@ pub enum Layer {
     Peers(peers::State),
     /// A lead's pane.
     Peek(peek::State),
+    /// The search in sessions.
+    Search(Box<search::State>),
 }
 
 /// What a request was for, while its outcome is not known.
@@ -175,6 +177,7 @@ impl App {
             Some(Layer::Inbox(state)) => state.context(),
             Some(Layer::Peers(_)) => Context::Peers,
             Some(Layer::Peek(_)) => Context::Peek,
+            Some(Layer::Search(state)) => state.context(),
             None => self.roster.context(),
         }
     }
@@ -204,6 +207,7 @@ impl App {
                 Layer::Ask(state) => state.follow(&self.model),
                 Layer::Inbox(state) => state.follow(&self.model),
                 Layer::Peers(state) => state.follow(&self.model),
+                Layer::Search(state) => state.follow(&self.model),
                 Layer::Help(_) | Layer::Diagnostics(_) | Layer::Peek(_) => {}
             }
         }
@@ -271,6 +275,11 @@ impl App {
                 state.typed(key, &self.model);
                 None
             }
+            Some(Layer::Search(state)) => {
+                self.next_ticket += 1;
+                state.typed(key, &self.model, self.next_ticket);
+                None
+            }
             Some(Layer::Diagnostics(_) | Layer::Peers(_) | Layer::Peek(_)) => None,
             None => {
                 self.roster.typed(key, &self.model, now);
@@ -299,6 +308,10 @@ impl App {
             }
             Some(Layer::Help(state)) => state.pasted(text),
             Some(Layer::Inbox(state)) => state.pasted(text, &self.model),
+            Some(Layer::Search(state)) => {
+                self.next_ticket += 1;
+                state.pasted(text, &self.model, self.next_ticket);
+            }
             _ => self.roster.pasted(text, &self.model, now),
         }
         self.inquire();
@@ -370,6 +383,7 @@ impl App {
                 _ => self.layers.push(Layer::Peers(peers::State::open(&self.model))),
             },
             Intent::Peek => self.peek(now),
+            Intent::SearchSessions => self.toggle_search(),
             Intent::Quit => self.quit(),
             Intent::ToggleChief => self.toggle_chief(),
             Intent::Reply => self.reply(now),
@@ -407,6 +421,7 @@ impl App {
                 Some(Layer::Inbox(state)) => state.intent(intent, &self.model),
                 Some(Layer::Peers(state)) => state.intent(intent, &self.model),
                 Some(Layer::Peek(state)) => state.intent(intent),
+                Some(Layer::Search(state)) => state.intent(intent, &self.model),
                 None => self.roster.intent(intent, &self.model, now),
             },
         }
@@ -439,6 +454,7 @@ impl App {
             Some(Layer::Diagnostics(_) | Layer::Peek(_)) => false,
             Some(Layer::Inbox(state)) => state.back(&self.model),
             Some(Layer::Peers(state)) => state.back(),
+            Some(Layer::Search(state)) => state.back(),
             None => {
                 self.roster.back(&self.model, now);
                 return;
@@ -500,6 +516,7 @@ impl App {
             Some(Layer::Ask(state)) => Some(state.lead()),
             Some(Layer::Inbox(state)) => state.letter()?.lead.as_ref(),
             Some(Layer::Peek(state)) => Some(state.lead()),
+            Some(Layer::Search(state)) => state.hit(&self.model).map(|hit| &hit.session),
             _ => self.roster.selected(),
         }
     }
@@ -513,6 +530,7 @@ impl App {
             (Intent::Send, _) => self.model.standing().lease().is_some(),
             (Intent::NextMatch, Some(Layer::Inbox(state))) => state.has_search(),
             (Intent::Peek, Some(Layer::Peek(_))) => false,
+            (Intent::Open, Some(Layer::Search(state))) => state.hit(&self.model).is_some(),
             (Intent::Open, Some(Layer::Peers(state))) => !beside && state.can_open(),
             _ => true,
         }

@@ -67,6 +67,8 @@ pub enum Intent {
     Inbox,
     /// Show the leads' peers and what is queued between them.
     Peers,
+    /// Search what was said in the sessions of all leads.
+    SearchSessions,
     /// Show what is on the selected lead's pane.
     Peek,
     /// Draw everything anew.
@@ -118,13 +120,15 @@ pub enum Context {
     Peers,
     /// A lead's pane.
     Peek,
+    /// The search in sessions.
+    Search,
     /// A question of the console's.
     Confirm,
 }
 
 impl Context {
     /// All of them, in the help's order.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Context::Global,
         Context::Roster,
         Context::Detail,
@@ -136,6 +140,7 @@ impl Context {
         Context::Inbox,
         Context::Peers,
         Context::Peek,
+        Context::Search,
         Context::Confirm,
     ];
 
@@ -153,6 +158,7 @@ impl Context {
             Context::Inbox => "Inbox",
             Context::Peers => "Peers",
             Context::Peek => "Peek",
+            Context::Search => "Search in sessions",
             Context::Confirm => "Question",
         }
     }
@@ -187,7 +193,7 @@ pub struct Action {
     pub intent: Intent,
 }
 
-use Context::{Ask, Composer, Confirm, Detail, Filter, Global, Help, Inbox, Peek, Peers, Roster};
+use Context::{Ask, Composer, Confirm, Detail, Filter, Global, Help, Inbox, Peek, Peers, Roster, Search};
 
 const ANYWHERE: &[Context] = &[Global, Composer, Filter, Confirm];
 const BROWSING: &[Context] = &[Global];
@@ -243,7 +249,7 @@ pub const ACTIONS: &[Action] = &[
     action(
         "open",
         &["enter"],
-        &[Roster, Detail, Inbox, Peers],
+        &[Roster, Detail, Inbox, Peers, Search],
         "open",
         "Open what is selected",
         Intent::Open,
@@ -257,7 +263,7 @@ pub const ACTIONS: &[Action] = &[
         "Filter the list by what its rows say",
         Intent::Filter,
     ),
-    action("search", &["/"], &[Inbox], "search", "Search in the whole texts of the messages", Intent::Search),
+    action("search", &["/"], &[Inbox, Search], "search", "Search in the whole texts", Intent::Search),
     action(
         "next-match",
         &["n"],
@@ -325,6 +331,14 @@ pub const ACTIONS: &[Action] = &[
     action("peek", &["p"], AT_PANE, "peek", "What is on the lead's pane, read only", Intent::Peek),
     action("lead-inbox", &["l"], LEADS, "", "What the selected lead sent", Intent::LeadInbox),
     action("peers", &["v"], BROWSING, "", "The leads' peers, and what is queued for them", Intent::Peers),
+    action(
+        "search-sessions",
+        &["g /"],
+        BROWSING,
+        "",
+        "Search what was said in the sessions of all leads",
+        Intent::SearchSessions,
+    ),
     action("help", &["?"], BROWSING, "help", "What every key does", Intent::Help),
     action("quit", &["q"], BROWSING, "quit", "Quit, at the root", Intent::Quit),
     action("redraw", &["ctrl-l"], ANYWHERE, "", "Redraw the screen", Intent::Redraw),

@@ -15,9 +15,10 @@ use crate::chief::service::{Request, Setup};
 use crate::chief::staff::Office;
 use crate::chief::state_dir::{StateDir, StateError};
 use crate::disk::{AgentDir, DiskThread};
-use crate::fact::{self, FactReceiver};
+use crate::fact::{self, FactReceiver, SearchQuery};
 use crate::herdr::register::{Releaser, Timing};
 use crate::herdr::{Client, Located, PaneContext, Registrar, Registration, Snapshot};
+use crate::pi::discover::SessionDirs;
 use crate::source;
 
 /// How long ending may take before we end without it.
@@ -31,6 +32,8 @@ pub struct Options {
     pub socket: Located,
     /// Pi's agent directory.
     pub agent_dir: AgentDir,
+    /// Where Pi keeps its sessions.
+    pub sessions: SessionDirs,
     /// Where our own state is.
     pub state_dir: PathBuf,
     /// Months of the journal that are older than so many days go as we become Chief; none goes
@@ -73,6 +76,8 @@ pub struct Host {
     pub peers_shown: watch::Sender<bool>,
     /// Whose pane has to be looked at.
     pub peeked: watch::Sender<Option<Subject>>,
+    /// What is to be searched for in sessions.
+    pub searched_for: watch::Sender<Option<Arc<SearchQuery>>>,
     /// Whether leads see us in Herdr, as of the start.
     pub registration: Registration,
     /// Ends the registration when nothing else can.
@@ -144,6 +149,8 @@ impl Host {
         tasks.spawn(source::peers::run(office.runtime().clone(), disk.clone(), facts.clone(), shows_peers));
         let (peeked, peeks_at) = watch::channel(None);
         tasks.spawn(source::peek::run(client.clone(), facts.clone(), peeks_at));
+        let (searched_for, searches) = watch::channel(None);
+        tasks.spawn(source::search::run(options.sessions, facts.clone(), searches));
         tasks.spawn(source::surroundings::run(
             Arc::clone(&office),
             options.socket.clone(),
@@ -179,6 +186,7 @@ impl Host {
             facts: received,
             peers_shown,
             peeked,
+            searched_for,
             registration: now,
             releaser,
             tasks,

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use super::search::Target;
 use super::session::{HeaderError, read_identity};
-use crate::contract::json::Document;
 use crate::contract::SessionId;
+use crate::contract::json::Document;
 use crate::disk::named;
 
 /// So many directories below each other are looked into.
@@ -99,7 +99,8 @@ impl Discovered {
     /// The files of the sessions that `is_wanted` takes, by their headers: a file's name may be wrong.
     /// Those that can't be read are none.
     pub fn of_sessions(&self, mut is_wanted: impl FnMut(&SessionId) -> bool) -> Vec<(SessionId, PathBuf)> {
-        let identity = |path: &PathBuf| -> Result<SessionId, HeaderError> { Ok(read_identity(path)?.session) };
+        let identity =
+            |path: &PathBuf| -> Result<SessionId, HeaderError> { Ok(read_identity(path)?.session) };
         let all = self.files.iter().filter_map(|path| Some((identity(path).ok()?, path.clone())));
         all.filter(|(session, _)| is_wanted(session)).collect()
     }
@@ -192,7 +193,8 @@ impl Walk {
             self.names += 1;
             if self.names > MAX_NAMES || self.files.len() >= MAX_FILES {
                 if !std::mem::replace(&mut self.is_full, true) {
-                    self.left_out.push((path.to_owned(), "there are too many files; the rest is left out".to_owned()));
+                    self.left_out
+                        .push((path.to_owned(), "there are too many files; the rest is left out".to_owned()));
                 }
                 return;
             }

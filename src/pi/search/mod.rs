@@ -102,7 +102,8 @@ impl Hit {
     /// The line of the text in which the first place begins, and that place in it as far as it goes.
     pub fn line(&self) -> (&str, Range<usize>) {
         let begin = self.text[..self.place.start].rfind('\n').map_or(0, |at| at + 1);
-        let end = self.text[self.place.start..].find('\n').map_or(self.text.len(), |at| self.place.start + at);
+        let end =
+            self.text[self.place.start..].find('\n').map_or(self.text.len(), |at| self.place.start + at);
         // What begins with the end of a line goes on in the next.
         let line = &self.text[begin..end];
         let line = line.strip_suffix('\r').unwrap_or(line);
@@ -183,7 +184,8 @@ impl Search {
 
     /// How far it came.
     pub fn progress(&self) -> Progress {
-        let current = self.current.as_ref().map_or((0, 0), |current| (current.bad_lines(), current.long_lines()));
+        let current =
+            self.current.as_ref().map_or((0, 0), |current| (current.bad_lines(), current.long_lines()));
         let (bad, long) = current;
         let bytes = self.current.as_ref().map_or(0, FileSearch::bytes);
         let progress = self.progress;
@@ -213,7 +215,10 @@ impl Search {
         };
         let (shown, copies, all_copies) = (&mut self.shown, &mut self.progress.copies, self.all_copies);
         let mut take = |hits: EntryHits| {
-            if !all_copies && let Some(key) = key(&hits) && !shown.insert(key) {
+            if !all_copies
+                && let Some(key) = key(&hits)
+                && !shown.insert(key)
+            {
                 *copies += 1;
                 return ControlFlow::Continue(());
             }

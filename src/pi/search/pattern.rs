@@ -127,7 +127,8 @@ enum Core {
 impl Raw {
     fn of(text: &str, folds: bool) -> Option<Self> {
         let may_be_escaped = |it: char| matches!(it, '"' | '\\' | '/' | '\u{FFFD}') || it.is_control();
-        let core = text.split(may_be_escaped).max_by_key(|part| part.len()).filter(|part| !part.is_empty())?;
+        let core =
+            text.split(may_be_escaped).max_by_key(|part| part.len()).filter(|part| !part.is_empty())?;
         let core_finder = if folds {
             let builder = bytes::RegexBuilder::new(&regex::escape(core)).case_insensitive(true).build();
             Core::Folded(builder.ok()?)
@@ -201,7 +202,9 @@ mod tests {
     #[test]
     fn what_is_no_pattern_says_why_in_one_line() {
         assert_eq!(Pattern::new("", Syntax::Literal, Case::Smart).unwrap_err(), PatternError::Empty);
-        let Err(PatternError::Malformed(why)) = Pattern::new("a(", Syntax::Regex, Case::Smart) else { panic!() };
+        let Err(PatternError::Malformed(why)) = Pattern::new("a(", Syntax::Regex, Case::Smart) else {
+            panic!()
+        };
         assert_eq!(why, "unclosed group");
     }
 
