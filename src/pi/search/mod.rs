@@ -153,7 +153,7 @@ pub struct Search {
     /// The newest last.
     left: Vec<Target>,
     current: Option<FileSearch>,
-    /// Entries in which something was found, as hashes, and in which file.
+    /// Entries in which something was found, as hashes.
     shown: HashSet<u64>,
     progress: Progress,
     troubles: Vec<(PathBuf, SearchError)>,
@@ -238,10 +238,10 @@ impl Search {
     }
 }
 
-/// What is the same of an entry and its copies in forks; nothing for one that may be the same as any.
+/// What is the same of an entry and its copies in forks; nothing for one without id or time.
 fn key(hits: &EntryHits) -> Option<u64> {
     let hit = hits.hits.first()?;
     let mut hasher = DefaultHasher::new();
-    (hit.entry.as_ref()?, hit.at?.as_millis()).hash(&mut hasher);
+    (hit.entry.as_ref()?, hit.at?.as_millis(), &hit.text).hash(&mut hasher);
     Some(hasher.finish())
 }
