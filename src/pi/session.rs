@@ -15,7 +15,7 @@ use rustix::io::Errno;
 
 use crate::contract::json::{Document, Json};
 use crate::contract::text::is_js_space;
-use crate::contract::{SessionId, Untrusted};
+use crate::contract::{SessionId, Timestamp, Untrusted};
 
 /// The header must be complete within so many bytes from the beginning, blank and bad lines before
 /// it included. Headers of real sessions take some 300.
@@ -158,6 +158,11 @@ impl Stamp {
         rustix::fs::statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW)
             .map_err(HeaderError::of)
             .and_then(|stat| Self::of(&stat))
+    }
+
+    /// Whether the content was last changed before that.
+    pub(super) fn is_older_than(&self, time: Timestamp) -> bool {
+        self.modified < i128::from(time.as_millis()) * 1_000_000
     }
 
     /// When the content was last changed, in nanoseconds since the epoch.

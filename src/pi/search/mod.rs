@@ -160,23 +160,27 @@ pub struct Search {
 }
 
 impl Search {
-    /// One of these files; of one that stands there twice once. Looks when each was last changed.
+    /// One of these files; of one that stands there twice once. Looks when each was last changed: one
+    /// that was not since the filter's time has nothing of interest.
     pub fn new(pattern: Pattern, filter: Filter, all_copies: bool, targets: Vec<Target>) -> Self {
         let mut troubles = Vec::new();
         let mut named = HashSet::new();
         let mut dated = Vec::new();
+        let mut unchanged = 0;
         for target in targets {
             if !named.insert(target.file.clone()) {
                 continue;
             }
             match Stamp::of_path(&target.file) {
+                Ok(stamp) if filter.since.is_some_and(|since| stamp.is_older_than(since)) => unchanged += 1,
                 Ok(stamp) => dated.push((stamp.modified(), target)),
                 Err(error) => troubles.push((target.file, error.into())),
             }
         }
         // Those of one time in the order of their names, whatever the order they came in.
         dated.sort_by(|(a, one), (b, other)| a.cmp(b).then_with(|| other.file.cmp(&one.file)));
-        let progress = Progress { files: dated.len() + troubles.len(), ..Progress::default() };
+        let files = dated.len() + troubles.len() + unchanged;
+        let progress = Progress { files, searched: unchanged, ..Progress::default() };
         let left = dated.into_iter().map(|(_, target)| target).collect();
         let shown = HashSet::new();
         Self { pattern, filter, all_copies, left, current: None, shown, progress, troubles }

@@ -120,7 +120,7 @@ struct Raw {
 
 #[derive(Debug, Clone)]
 enum Core {
-    Exact(memmem::Finder<'static>),
+    Exact(Box<memmem::Finder<'static>>),
     Folded(bytes::Regex),
 }
 
@@ -133,7 +133,7 @@ impl Raw {
             let builder = bytes::RegexBuilder::new(&regex::escape(core)).case_insensitive(true).build();
             Core::Folded(builder.ok()?)
         } else {
-            Core::Exact(memmem::Finder::new(core.as_bytes()).into_owned())
+            Core::Exact(Box::new(memmem::Finder::new(core.as_bytes()).into_owned()))
         };
         let each: Vec<String> = text.chars().map(|it| regex::escape(it.encode_utf8(&mut [0; 4]))).collect();
         let letters = RegexBuilder::new(&each.join("|")).case_insensitive(folds).build().ok()?;
