@@ -204,7 +204,7 @@ fn nothing_breaks_at_any_size_with_hostile_texts() {
         one.cut = (true, true);
         // From the future, and without any time.
         one.at = Some(Timestamp::from_millis(START * 2));
-        let mut hits = vec![Arc::new(one.clone()); 80];
+        let mut hits = Vec::from_iter(std::iter::repeat_n(Arc::new(one.clone()), 80));
         one.at = None;
         hits.push(Arc::new(one));
         let mut found = told(&app, hits);
