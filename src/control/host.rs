@@ -20,6 +20,8 @@ use crate::herdr::register::{Releaser, Timing};
 use crate::herdr::{Client, Located, PaneContext, Registrar, Registration, Snapshot};
 use crate::pi::discover::SessionDirs;
 use crate::source;
+use crate::source::sessions::Followed;
+use crate::source::watch::Noticing;
 
 /// How long ending may take before we end without it.
 const SHUTDOWN: Duration = Duration::from_secs(3);
@@ -78,6 +80,8 @@ pub struct Host {
     pub peeked: watch::Sender<Option<Subject>>,
     /// What is to be searched for in sessions.
     pub searched_for: watch::Sender<Option<Arc<SearchQuery>>>,
+    /// Whose sessions have to be followed.
+    pub followed: watch::Sender<Vec<Followed>>,
     /// Whether leads see us in Herdr, as of the start.
     pub registration: Registration,
     /// Ends the registration when nothing else can.
@@ -126,6 +130,7 @@ impl Host {
         let mail_changed = Arc::new(Notify::new());
         let (snapshots, snapshots_seen) = watch::channel(None);
         let (requests, asked) = mpsc::channel(REQUESTS);
+        let noticing = Noticing::new(options.notified);
         let mut tasks = JoinSet::new();
         tasks.spawn(source::inventory::run(
             client.clone(),
@@ -136,7 +141,7 @@ impl Host {
         ));
         tasks.spawn(source::records::run(
             Arc::clone(&office),
-            options.notified,
+            noticing.clone(),
             disk.clone(),
             facts.clone(),
             Arc::clone(&lease_changed),
@@ -151,6 +156,9 @@ impl Host {
         tasks.spawn(source::peek::run(client.clone(), facts.clone(), peeks_at));
         let (searched_for, searches) = watch::channel(None);
         tasks.spawn(source::search::run(options.sessions, facts.clone(), searches));
+        let (followed, follows) = watch::channel(Vec::new());
+        let sessions = DiskThread::named("sessions")?;
+        tasks.spawn(source::sessions::run(noticing, sessions, facts.clone(), follows));
         tasks.spawn(source::surroundings::run(
             Arc::clone(&office),
             options.socket.clone(),
@@ -187,6 +195,7 @@ impl Host {
             peers_shown,
             peeked,
             searched_for,
+            followed,
             registration: now,
             releaser,
             tasks,

@@ -6,5 +6,6 @@ pub mod peek;
 pub mod peers;
 pub mod records;
 pub mod search;
+pub mod sessions;
 pub mod surroundings;
 pub mod watch;
