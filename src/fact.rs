@@ -12,6 +12,7 @@ use tokio::sync::Notify;
 pub use inquiry::{Answer, Found, Inquiry, MAX_LETTERS, Needle, Query};
 pub use inspection::{Foreground, Inspection, Peek, ProcessEvidence};
 pub use reading::{Condition, Hit, Hits, Reading, SessionFile, Sheet, Summary, Taken, TipRead, Wanted};
+pub use search::{MAX_HITS, MAX_TROUBLES, SearchQuery, Searched};
 
 use crate::contract::{Descriptor, Kind, LeadRecord, SessionId, Timestamp, Untrusted, Uuid};
 use crate::disk::mailboxes::Scan;
@@ -24,6 +25,7 @@ use crate::pi::activity::Activity;
 mod inquiry;
 mod inspection;
 mod reading;
+mod search;
 
 /// A reading of both clocks. Ages are counted on the monotonic one, which no clock change moves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,6 +86,8 @@ pub enum Fact {
     Reading(Arc<Reading>),
     /// Leads that are here and are not ours to see.
     Surroundings(Arc<Surroundings>),
+    /// What a search in sessions found so far.
+    Searched(Arc<Searched>),
 }
 
 /// What was read of a lead's session.
@@ -120,6 +124,7 @@ enum Key {
     Activity(SessionId),
     Reading,
     Surroundings,
+    Searched,
 }
 
 impl Fact {
@@ -145,6 +150,7 @@ impl Fact {
             Fact::Activity(session, _) => Key::Activity(session.clone()),
             Fact::Reading(_) => Key::Reading,
             Fact::Surroundings(_) => Key::Surroundings,
+            Fact::Searched(_) => Key::Searched,
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::contract::{SessionId, Timestamp, Uuid};
 use crate::disk::mailboxes::Scan;
 use crate::fact::{
     Answered, ChangesLost, Desk, Done, Fact, Fate, LeadRead, Mail, Now, Outcome, Peek, PeersRead, Reading,
-    Sent, SentCounts, SessionFile, Standing, Watching,
+    Searched, Sent, SentCounts, SessionFile, Standing, Watching,
 };
 use crate::herd::evidence::{Evidence, State, UnreadableRecord};
 use crate::herd::inventory::Inventory;
@@ -86,6 +86,7 @@ pub struct Model {
     sessions: Sessions,
     reading: Option<Arc<Reading>>,
     surroundings: Option<Arc<Surroundings>>,
+    searched: Option<Arc<Searched>>,
     sent: BTreeMap<Uuid, Sent>,
     asked: HashMap<(SessionId, Uuid), Asked>,
     ask_times: HashMap<(SessionId, Uuid), Timestamp>,
@@ -122,6 +123,7 @@ impl Model {
             sessions: Sessions::default(),
             reading: None,
             surroundings: None,
+            searched: None,
             sent: BTreeMap::new(),
             asked: HashMap::new(),
             ask_times: HashMap::new(),
@@ -249,6 +251,10 @@ impl Model {
             }
             Fact::Surroundings(surroundings) => {
                 self.surroundings = Some(surroundings);
+                false
+            }
+            Fact::Searched(searched) => {
+                self.searched = Some(searched);
                 false
             }
             Fact::Sent(sent) => {
@@ -471,6 +477,11 @@ impl Model {
     /// Leads that are here and are not ours to see, once that was looked for.
     pub fn surroundings(&self) -> Option<&Surroundings> {
         self.surroundings.as_deref()
+    }
+
+    /// What the last search in sessions found so far.
+    pub fn searched(&self) -> Option<&Searched> {
+        self.searched.as_deref()
     }
 
     /// What the state block says: stale is what Herdr showed before it went silent.

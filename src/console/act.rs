@@ -69,6 +69,10 @@ impl App {
             state.intent(Intent::Open, &self.model);
             return;
         }
+        if let Some(Layer::Search(_)) = self.layers.last() {
+            self.open_found();
+            return;
+        }
         match self.selected().cloned() {
             Some(lead) if self.model.lead(&lead).is_some_and(crate::herd::Lead::needs_you) => {
                 self.open_ask(&lead, false, now);
@@ -119,6 +123,7 @@ impl App {
                 }
                 None
             }
+            Some(Layer::Search(state)) => state.hit(&self.model).map(|hit| hit.text.as_str().into()),
             Some(Layer::Help(_)) => None,
             None => self.roster.selected().map(|lead| match self.model.lead(lead) {
                 Some(crate::herd::Lead { pending_ask: Some(ask), .. }) => ask.question.clone(),

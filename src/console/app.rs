@@ -12,7 +12,7 @@ use super::intent::{Context, Intent};
 use super::keymap::{Keymap, Pressed, Sequence};
 use super::text::{self, Visible};
 use super::theme::{Role, Theme};
-use super::view::{ask, diagnostics, help, inbox, peek, peers, roster, transcript};
+use super::view::{ask, diagnostics, help, inbox, peek, peers, roster, search, transcript};
 use crate::chief::inspection::Subject;
 use crate::chief::service::Request;
 use crate::contract::{SessionId, Timestamp, Untrusted, Uuid};
@@ -101,6 +101,8 @@ pub enum Layer {
     Peek(peek::State),
     /// What was said in a session.
     Transcript(Box<transcript::State>),
+    /// The search in sessions.
+    Search(Box<search::State>),
 }
 
 /// What a request was for, while its outcome is not known.
@@ -181,6 +183,7 @@ impl App {
             Some(Layer::Peers(_)) => Context::Peers,
             Some(Layer::Peek(_)) => Context::Peek,
             Some(Layer::Transcript(state)) => state.context(),
+            Some(Layer::Search(state)) => state.context(),
             None => self.roster.context(),
         }
     }
@@ -210,6 +213,7 @@ impl App {
                 Layer::Ask(state) => state.follow(&self.model),
                 Layer::Inbox(state) => state.follow(&self.model),
                 Layer::Peers(state) => state.follow(&self.model),
+                Layer::Search(state) => state.follow(&self.model),
                 Layer::Help(_) | Layer::Diagnostics(_) | Layer::Peek(_) | Layer::Transcript(_) => {}
             }
         }
@@ -287,6 +291,11 @@ impl App {
                 state.typed(key);
                 None
             }
+            Some(Layer::Search(state)) => {
+                self.next_ticket += 1;
+                state.typed(key, &self.model, self.next_ticket);
+                None
+            }
             Some(Layer::Diagnostics(_) | Layer::Peers(_) | Layer::Peek(_)) => None,
             None => {
                 self.roster.typed(key, &self.model, now);
@@ -316,6 +325,10 @@ impl App {
             Some(Layer::Help(state)) => state.pasted(text),
             Some(Layer::Inbox(state)) => state.pasted(text, &self.model),
             Some(Layer::Transcript(state)) => state.pasted(text),
+            Some(Layer::Search(state)) => {
+                self.next_ticket += 1;
+                state.pasted(text, &self.model, self.next_ticket);
+            }
             _ => self.roster.pasted(text, &self.model, now),
         }
         self.inquire();
@@ -391,6 +404,7 @@ impl App {
             Intent::Peek => self.peek(now),
             Intent::Transcript => self.transcript(now),
             Intent::Page => self.page(now),
+            Intent::SearchSessions => self.toggle_search(),
             Intent::Quit => self.quit(),
             Intent::ToggleChief => self.toggle_chief(),
             Intent::Reply => self.reply(now),
@@ -442,6 +456,7 @@ impl App {
                         self.say(format_args!("{said}"), Role::Notice, now);
                     }
                 }
+                Some(Layer::Search(state)) => state.intent(intent, &self.model),
                 None => self.roster.intent(intent, &self.model, now),
             },
         }
@@ -475,6 +490,7 @@ impl App {
             Some(Layer::Inbox(state)) => state.back(&self.model),
             Some(Layer::Peers(state)) => state.back(),
             Some(Layer::Transcript(state)) => state.back(),
+            Some(Layer::Search(state)) => state.back(),
             None => {
                 self.roster.back(&self.model, now);
                 return;
@@ -537,6 +553,7 @@ impl App {
             Some(Layer::Inbox(state)) => state.letter()?.lead.as_ref(),
             Some(Layer::Peek(state)) => Some(state.lead()),
             Some(Layer::Transcript(state)) => state.lead(),
+            Some(Layer::Search(state)) => state.hit(&self.model).map(|hit| &hit.session),
             _ => self.roster.selected(),
         }
     }
@@ -551,6 +568,7 @@ impl App {
             (Intent::NextMatch, Some(Layer::Inbox(state))) => state.has_search(),
             (Intent::Peek, Some(Layer::Peek(_))) | (Intent::Transcript, Some(Layer::Transcript(_))) => false,
             (Intent::NextMatch, Some(Layer::Transcript(state))) => state.has_search(),
+            (Intent::Open, Some(Layer::Search(state))) => state.hit(&self.model).is_some(),
             (Intent::Open, Some(Layer::Peers(state))) => !beside && state.can_open(),
             _ => true,
         }

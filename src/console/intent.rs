@@ -69,6 +69,8 @@ pub enum Intent {
     Inbox,
     /// Show the leads' peers and what is queued between them.
     Peers,
+    /// Search what was said in the sessions of all leads.
+    SearchSessions,
     /// Show what is on the selected lead's pane.
     Peek,
     /// Show what was said in the selected lead's session.
@@ -138,13 +140,15 @@ pub enum Context {
     Peek,
     /// What was said in a session.
     Transcript,
+    /// The search in sessions.
+    Search,
     /// A question of the console's.
     Confirm,
 }
 
 impl Context {
     /// All of them, in the help's order.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Context::Global,
         Context::Roster,
         Context::Detail,
@@ -157,6 +161,7 @@ impl Context {
         Context::Peers,
         Context::Peek,
         Context::Transcript,
+        Context::Search,
         Context::Confirm,
     ];
 
@@ -175,6 +180,7 @@ impl Context {
             Context::Peers => "Peers",
             Context::Peek => "Peek",
             Context::Transcript => "Transcript",
+            Context::Search => "Search in sessions",
             Context::Confirm => "Question",
         }
     }
@@ -209,7 +215,9 @@ pub struct Action {
     pub intent: Intent,
 }
 
-use Context::{Ask, Composer, Confirm, Detail, Filter, Global, Help, Inbox, Peek, Peers, Roster, Transcript};
+use Context::{
+    Ask, Composer, Confirm, Detail, Filter, Global, Help, Inbox, Peek, Peers, Roster, Search, Transcript,
+};
 
 const ANYWHERE: &[Context] = &[Global, Composer, Filter, Confirm];
 const BROWSING: &[Context] = &[Global];
@@ -266,7 +274,7 @@ pub const ACTIONS: &[Action] = &[
     action(
         "open",
         &["enter"],
-        &[Roster, Detail, Inbox, Peers],
+        &[Roster, Detail, Inbox, Peers, Search],
         "open",
         "Open what is selected",
         Intent::Open,
@@ -284,9 +292,9 @@ pub const ACTIONS: &[Action] = &[
     action(
         "search",
         &["/"],
-        &[Inbox, Transcript],
+        &[Inbox, Transcript, Search],
         "search",
-        "Search in the whole texts of messages, or of a session",
+        "Search in the whole texts",
         Intent::Search,
     ),
     action(
@@ -378,6 +386,14 @@ pub const ACTIONS: &[Action] = &[
     ),
     action("lead-inbox", &["l"], LEADS, "", "What the selected lead sent", Intent::LeadInbox),
     action("peers", &["v"], BROWSING, "", "The leads' peers, and what is queued for them", Intent::Peers),
+    action(
+        "search-sessions",
+        &["g /"],
+        BROWSING,
+        "",
+        "Search what was said in the sessions of all leads",
+        Intent::SearchSessions,
+    ),
     action("help", &["?"], BROWSING, "help", "What every key does", Intent::Help),
     action("quit", &["q"], BROWSING, "quit", "Quit, at the root", Intent::Quit),
     action("redraw", &["ctrl-l"], ANYWHERE, "", "Redraw the screen", Intent::Redraw),

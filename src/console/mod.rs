@@ -6,6 +6,7 @@ pub mod app;
 pub mod burst;
 pub mod composer;
 pub mod drafts;
+pub mod find;
 pub mod guide;
 pub mod intent;
 pub mod keymap;

@@ -33,6 +33,7 @@ use crate::herdr::reexec::Reexec;
 use crate::herdr::register::Releaser;
 use crate::herdr::{Located, PaneContext, Registration};
 use crate::model::Model;
+use crate::pi::discover::SessionDirs;
 use crate::source::sessions::Followed;
 
 /// Frames are at least this far apart.
@@ -50,6 +51,8 @@ pub struct Options {
     pub socket: Located,
     /// Pi's agent directory.
     pub agent_dir: AgentDir,
+    /// Where Pi keeps its sessions.
+    pub sessions: SessionDirs,
     /// Where our own state is.
     pub state_dir: PathBuf,
     /// Months of the journal that are older than so many days go as we become Chief.
@@ -132,6 +135,7 @@ async fn console(options: Options, keymap: Keymap) -> Result<Ended, RunError> {
     let host = Host::start(host::Options {
         socket: options.socket.clone(),
         agent_dir: options.agent_dir,
+        sessions: options.sessions,
         state_dir: options.state_dir,
         may_only_watch: true,
         keep_days: options.keep_days,
@@ -348,6 +352,12 @@ impl Console {
             self.host.peeked.send_if_modified(|known| {
                 let changed = *known != peeked;
                 *known = peeked;
+                changed
+            });
+            let searched_for = self.app.searched_for().cloned();
+            self.host.searched_for.send_if_modified(|known| {
+                let changed = *known != searched_for;
+                *known = searched_for;
                 changed
             });
             let listed = self.app.model.generation();

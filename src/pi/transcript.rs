@@ -321,7 +321,7 @@ fn joined(content: Option<Json<'_>>) -> String {
     shown(&texts.into())
 }
 
-fn is_control_marker(text: &str) -> bool {
+pub(super) fn is_control_marker(text: &str) -> bool {
     text.strip_prefix(CONTROL_MARKER).is_some_and(|id| Uuid::parse(id).is_some())
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 
-use super::{ask, detail, diagnostics, help, inbox, peek, peers, roster, transcript};
+use super::{ask, detail, diagnostics, help, inbox, peek, peers, roster, search, transcript};
 use crate::console::age::Ages;
 use crate::console::app::{App, Confirm, Layer};
 use crate::console::intent::Intent;
@@ -330,6 +330,7 @@ fn views(app: &App, now: Now, body: Rect, pen: &mut Pen<'_>, ages: &mut Ages) ->
             };
             transcript::draw::draw(state, &scene, body, pen, ages);
         }
+        Some(Layer::Search(state)) => search::draw::draw(state, &app.model, now, body, pen, ages),
         None => home(app, now, body, pen, ages),
     }
     None

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::console::text::{self, Visible};
 use crate::console::theme::Role;
 use crate::console::view::detail::Line;
-use crate::console::view::inbox::found;
+use crate::console::view::found;
 use crate::contract::Untrusted;
 use crate::fact::{Needle, Sheet};
 use crate::pi::body::{Body, Folding, Part, PartKind, size};
@@ -105,16 +105,25 @@ impl Layout {
         if part.kind == PartKind::Thought {
             self.say("[thought]", role);
         }
+        let places = |line: &str| needle.map(|needle| needle.places(line)).unwrap_or_default();
         let begin = self.lines.len();
         // A call is one row until it is unfolded.
         if part.kind == PartKind::Call && folding == Folding::Folded {
             let line = text::line(&part.head).truncate_end(room);
             let before = self.lines.len();
-            found::add(&line.as_str().into(), needle, current, room, role, &mut self.lines, &mut self.places);
+            found::add(line.as_str(), &places, current, room, role, &mut self.lines, &mut self.places);
             self.lines.truncate(before + 1);
             self.places.iter_mut().for_each(|place| *place = (*place).min(before));
         } else {
-            found::add(&part.head, needle, current, room, role, &mut self.lines, &mut self.places);
+            found::add(
+                &part.head.to_str_lossy(),
+                &places,
+                current,
+                room,
+                role,
+                &mut self.lines,
+                &mut self.places,
+            );
         }
         if part.omitted_bytes > 0 {
             let told = match part.omitted_lines {
@@ -123,7 +132,15 @@ impl Layout {
                 lines => format!("\u{2026} {lines} more lines, {}", size(part.omitted_bytes as u64)),
             };
             self.lines.push(Line::plain(text::line(&told), Role::Notice));
-            found::add(&part.tail, needle, current, room, role, &mut self.lines, &mut self.places);
+            found::add(
+                &part.tail.to_str_lossy(),
+                &places,
+                current,
+                room,
+                role,
+                &mut self.lines,
+                &mut self.places,
+            );
         }
         for (nth, line) in self.lines[begin..].iter_mut().enumerate() {
             let Line::Pieces(pieces) = line else { continue };

@@ -89,7 +89,8 @@ impl State {
     /// That of a file, with the cursor on the entry at `place` if there is one.
     pub fn of_file(file: SessionFile, place: Option<Place>) -> Self {
         let branch = place.map_or(Branch::Latest, |place| Branch::Through(place.offset));
-        let state = Self::of(Some(file), branch);
+        let lead = Some(file.session.clone());
+        let state = Self { lead, ..Self::of(Some(file), branch) };
         if let Some(place) = place {
             state.put(Anchor { offset: place.offset, row: 0 });
         }
@@ -121,7 +122,7 @@ impl State {
         }
     }
 
-    /// The lead, if it is a lead's.
+    /// Whose session it is; it may not be listed any more.
     pub fn lead(&self) -> Option<&SessionId> {
         self.lead.as_ref()
     }
