@@ -23,6 +23,7 @@ mod send;
 pub mod serve;
 mod signals;
 pub mod state;
+pub mod supervise;
 pub mod transcript;
 
 use std::ffi::OsString;
@@ -108,6 +109,8 @@ enum Verb {
     Inbox(inbox::Arguments),
     /// Print what was said in a lead's session
     Transcript(transcript::Arguments),
+    /// Show what a lead's session shows by itself: loops, no progress, failing checks, reports
+    Signals(supervise::Subject),
     /// Print the leads as one block of text for a program
     State,
     /// Be Chief without a screen, for the other verbs
@@ -270,6 +273,7 @@ impl CommandLine {
             Some(Verb::Peers) => peers::run(&globals.places()?, &mut out),
             Some(Verb::Inbox(arguments)) => inbox::run(&globals.places()?, arguments, &mut out),
             Some(Verb::Transcript(arguments)) => transcript::run(|| globals.places(), arguments, &mut out),
+            Some(Verb::Signals(subject)) => supervise::run(|| globals.places(), subject, &mut out),
             Some(Verb::State) => state::run(&globals.places()?, &mut out),
             Some(Verb::Roster { evidence }) => captured(evidence, &mut out),
             Some(Verb::Serve) => {

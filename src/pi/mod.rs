@@ -3,6 +3,7 @@
 pub mod branch;
 pub mod delivered;
 pub mod entry;
+pub mod said;
 pub mod session;
 pub mod tail;
 pub mod transcript;

@@ -73,6 +73,7 @@ mod restarts;
 mod screens;
 mod send_id;
 mod sent_drafts;
+mod signals;
 mod soak;
 mod sources;
 mod stage;
