@@ -1,12 +1,13 @@
 //! `config.toml`: strict, so that a misspelt key is told instead of passed over.
 
 pub mod paths;
+pub mod supervisor;
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::console::keymap::Keymap;
 use crate::console::theme::{GlyphChoice, Theme};
@@ -14,12 +15,16 @@ use crate::contract::Untrusted;
 use crate::disk::named;
 
 pub use paths::{Environment, Places};
+pub use supervisor::Supervisor;
 
 /// Largest configuration read, in bytes.
 const MAX_BYTES: usize = 1 << 20;
 
+/// A configuration with every key, commented out.
+pub const TEMPLATE: &str = include_str!("../assets/config.toml");
+
 /// What can be configured. Every key is optional.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
     /// Whether the console has itself listed in Herdr, so that leads can write up.
@@ -34,6 +39,8 @@ pub struct Config {
     pub keep_days: Option<NonZeroU32>,
     /// By action the keys that shall do it; the console's keymap judges both.
     pub keys: BTreeMap<String, Vec<String>>,
+    /// The supervisor beside the leads; off without.
+    pub supervisor: Option<Supervisor>,
 }
 
 impl Default for Config {
@@ -45,6 +52,7 @@ impl Default for Config {
             notifications: true,
             keep_days: None,
             keys: BTreeMap::new(),
+            supervisor: None,
         }
     }
 }
@@ -153,6 +161,7 @@ impl Config {
         if let Err(error) = Theme::load(self.theme.as_deref(), self.glyphs, |_| None) {
             mistakes.push(format!("theme: {error}"));
         }
+        mistakes.extend(self.supervisor.iter().flat_map(Supervisor::mistakes));
         mistakes
     }
 

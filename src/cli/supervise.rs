@@ -15,7 +15,7 @@ use crate::config::Places;
 use crate::contract::json::{ObjectWriter, number_text};
 use crate::contract::SessionId;
 use crate::herd::Lead;
-use crate::pi::said::{self, Read};
+use crate::pi::said;
 use crate::signals::dirty::Mark;
 use crate::signals::self_report::{Circumstances, Report};
 use crate::signals::watch::{Outcome, Standing, Watch};
@@ -37,27 +37,21 @@ pub(super) struct Watched {
     pub watch: Watch,
     /// Its rounds.
     pub outcomes: Vec<Outcome>,
-    /// What else was read of its file.
-    pub read: Read,
     /// The lead that has it; none where a file was named.
     pub lead: Option<Lead>,
-    /// The file.
-    pub path: PathBuf,
 }
 
 impl Subject {
-    /// Reads the session that is meant, in order to do `what`.
-    ///
-    /// # Errors
-    /// [`Failure`] where there is no such lead, or its file can't be read.
-    pub(super) fn watch(
+    /// The session file that is meant, in order to do `what`, and the lead that has it unless the file was
+    /// named.
+    fn find(
         &self,
         what: &str,
         places: impl FnOnce() -> Result<Places, Failure>,
-    ) -> Result<Watched, Failure> {
+    ) -> Result<(PathBuf, Option<Lead>), Failure> {
         let no = |code, why: String, hint| Failure::new(Exit::No, code, format!("can't {what}: {why}"), hint);
-        let (path, lead) = match (&self.file, &self.lead) {
-            (Some(file), _) => (file.clone(), None),
+        match (&self.file, &self.lead) {
+            (Some(file), _) => Ok((file.clone(), None)),
             (None, Some(wanted)) => {
                 let wanted = transcript::session_id(what, wanted)?;
                 let seen = list::look(&places()?, what)?;
@@ -67,15 +61,38 @@ impl Subject {
                     let why = format!("Herdr names no session file of {}", lead.session.escaped());
                     return Err(no("no_file", why, "Wait for the session's first message"));
                 };
-                (path_of(file), Some(lead.clone()))
+                Ok((path_of(file), Some(lead.clone())))
             }
-            (None, None) => {
-                return Err(Failure::usage(
-                    format!("can't {what}: of which session is not said"),
-                    "Name a session, or a file with --file",
-                ));
-            }
-        };
+            (None, None) => Err(Failure::usage(
+                format!("can't {what}: of which session is not said"),
+                "Name a session, or a file with --file",
+            )),
+        }
+    }
+
+    /// The same, with the session that the file must be of.
+    ///
+    /// # Errors
+    /// [`Failure`] where there is no such lead, or Herdr names no file of it.
+    pub(super) fn file(
+        &self,
+        what: &str,
+        places: impl FnOnce() -> Result<Places, Failure>,
+    ) -> Result<(PathBuf, Option<SessionId>), Failure> {
+        let (path, lead) = self.find(what, places)?;
+        Ok((path, lead.map(|lead| lead.session)))
+    }
+
+    /// Reads the session that is meant, in order to do `what`.
+    ///
+    /// # Errors
+    /// [`Failure`] where there is no such lead, or its file can't be read.
+    pub(super) fn watch(
+        &self,
+        what: &str,
+        places: impl FnOnce() -> Result<Places, Failure>,
+    ) -> Result<Watched, Failure> {
+        let (path, lead) = self.find(what, places)?;
         let session: Option<&SessionId> = lead.as_ref().map(|lead| &lead.session);
         let begin = |header: &crate::pi::session::Header| {
             (Watch::new(header.cwd.as_ref().map(|cwd| cwd.to_str_lossy().into_owned())), Vec::new())
@@ -91,7 +108,7 @@ impl Subject {
                 note(&format!("lines of the session file that are {what}: {count}"));
             }
         }
-        Ok(Watched { watch, outcomes, read, lead, path })
+        Ok(Watched { watch, outcomes, lead })
     }
 }
 
@@ -128,7 +145,7 @@ pub fn run(
 }
 
 /// The time of day, in milliseconds since the epoch.
-fn now() -> u64 {
+pub(super) fn now() -> u64 {
     let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(wall.as_millis()).unwrap_or(u64::MAX)
 }

@@ -104,6 +104,8 @@ impl Detectors {
         self.stale = 0;
         self.failed.clear();
         self.failing = 0;
+        self.said = None;
+        self.compactions = 0;
     }
 
     /// Takes a round.

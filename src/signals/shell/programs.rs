@@ -212,8 +212,7 @@ pub(super) fn mutates(program: &str, arguments: &[&str]) -> bool {
         "kill" | "pkill" | "killall" => !has("-0") && !has("-l"),
         "pacman" => has_short('S') || has_short('R') || has_short('U'),
         "sqlite3" | "psql" | "mysql" | "redis-cli" => false,
-        // Alone it does nothing, and may be a pattern of `case`.
-        _ => ALWAYS.contains(&program) && !arguments.is_empty(),
+        _ => ALWAYS.contains(&program),
     }
 }
 
