@@ -4,16 +4,18 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
+use headman::contract::Uuid;
 use headman::pi::said::{self, Answer, Call, Given, Said, Step};
-use headman::signals::detect::Signal;
+use headman::signals::detect::{Badge, LEDGER, REMEMBERED, Signal};
 use headman::signals::dirty::Mark;
 use headman::signals::fuse::{Advice, advise};
 use headman::signals::self_report::{self, Circumstances, Report, State};
-use headman::signals::watch::{Outcome, Watch};
+use headman::signals::steer::{Allowance, BackOff, Basis, Void};
+use headman::signals::watch::{Outcome, ROWS, SILENCE, Watch};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::cli_support::Place;
+use crate::cli_support::{Herd, Place};
 
 const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/signals/detectors.json");
 
@@ -209,4 +211,468 @@ fn the_verb_prints_a_line_for_each_round_and_one_of_advice() {
         assert_eq!(text.stdout.contains("Draft: "), advice != Value::Null, "{}", text.stdout);
         assert_eq!(place.picture(), before, "only read");
     }
+}
+
+fn mark(rounds: &[Vec<Did>]) -> Mark {
+    watched(&all(rounds)).0.mark()
+}
+
+#[test]
+fn what_was_changed_is_marked_until_it_is_looked_at() {
+    let ok = || Did::bash("cargo test", "ok", false);
+    let fails = || Did::bash("cargo test", "1 failed\n\nCommand exited with code 101", true);
+    let edit = || Did::edit("a", false);
+    for (rounds, wanted) in [
+        (vec![vec![edit()]], Mark::Dirty),
+        (vec![vec![edit()], vec![ok()]], Mark::Clean),
+        (vec![vec![edit()], vec![fails()]], Mark::Dirty),
+        (vec![vec![edit()], vec![Did::read("b")]], Mark::Dirty),
+        (vec![vec![edit()], vec![Did::read("a")]], Mark::ContentOnly),
+        (vec![vec![edit(), ok()]], Mark::Dirty),
+        (vec![vec![edit(), Did::read("a")]], Mark::Dirty),
+        (vec![vec![Did::edit("a", true)]], Mark::Clean),
+        (vec![vec![edit()], vec![ok()], vec![edit()]], Mark::Dirty),
+        (vec![vec![edit()], vec![Did::read("a")], vec![ok()]], Mark::Clean),
+        (vec![vec![edit()], vec![Did::read("a")], vec![fails()]], Mark::ContentOnly),
+        (vec![vec![edit()], vec![Did::read("./a")]], Mark::ContentOnly),
+        (vec![vec![edit()], vec![Did::new("read", ("path", "a"), "no such file", true)]], Mark::Dirty),
+        (vec![vec![edit()], vec![Did::bash("rg x", "Command exited with code 1", true)]], Mark::Dirty),
+        (vec![vec![Did::bash("echo x > y", "(no output)", false)]], Mark::Dirty),
+        (vec![vec![Did::bash("echo x > /dev/null", "(no output)", false)]], Mark::Clean),
+        (vec![vec![Did::bash("git push", "rejected", true)]], Mark::Dirty),
+    ] {
+        assert_eq!(mark(&rounds), wanted, "{rounds:?}");
+    }
+    let mut steps = all(&[vec![edit()]]);
+    steps.push(user("and now"));
+    assert_eq!(watched(&steps).0.mark(), Mark::Clean);
+    // The same file by its whole path.
+    let mut watch = Watch::new(Some("/w/".to_owned()));
+    for step in all(&[vec![Did::edit("src/a", false)], vec![Did::read("/w/src//a")]]) {
+        watch.take(&step);
+    }
+    assert_eq!(watch.mark(), Mark::ContentOnly);
+}
+
+fn report(text: &str) -> Option<Report> {
+    self_report::read(text).report
+}
+
+#[test]
+fn reports_are_read_and_taken_out_of_what_is_shown() {
+    let good = "<sup>{\"state\":\"done\",\"focus\":\"f\",\"next\":null,\"carry\":[]}</sup>";
+    let of = |state: &str| good.replace("done", state);
+    // What is shown, and the state.
+    for (text, shown, state) in [
+        (format!("All good.\n{good}"), "All good.", Some(State::Done)),
+        (format!("All good. {good}\n\n"), "All good.", Some(State::Done)),
+        (of("EXPLORING"), "", Some(State::Exploring)),
+        (of("progressing"), "", Some(State::Progressing)),
+        (of("Blocked"), "", Some(State::Blocked)),
+        (of("need_input"), "", Some(State::NeedInput)),
+        (of("need-input"), "", Some(State::NeedInput)),
+        (of("NeedInput"), "", Some(State::NeedInput)),
+        (of("sleeping"), "", None),
+        (format!("x\n{}\n{good}", of("blocked")), "x", Some(State::Done)),
+        (format!("x\n{good}\n{}", of("sleeping")), "x", None),
+        ("x<sup>blocked \u{b7} no disk</sup>".to_owned(), "x", Some(State::Blocked)),
+        ("x<sup>nothing \u{b7} at all</sup>".to_owned(), "x<sup>nothing \u{b7} at all</sup>", None),
+        ("10 m<sup>2</sup>".to_owned(), "10 m<sup>2</sup>", None),
+        (format!("10 m<sup>2</sup>\n{good}"), "10 m<sup>2</sup>", Some(State::Done)),
+        ("<sup>done</sup>".to_owned(), "<sup>done</sup>", None),
+        (format!("{good}\nmore"), "{good}\nmore", None),
+        ("x <sup>{\"state\":\"done\"}</sup>".to_owned(), "x", None),
+        ("x <sup>{\"state\":}</sup>".to_owned(), "x", None),
+        (good.replace("\"next\":null", "\"next\":1"), "", None),
+        (good.replace("\"carry\":[]", "\"carry\":[1]"), "", None),
+        (good.replace("\"carry\":[]", "\"carry\":\"a\""), "", None),
+        (good.replace("\"focus\":\"f\"", "\"focus\":\"f\",\"mood\":\"good\""), "", None),
+        (good.replace("\"focus\":\"f\"", "\"focus\":\"f\",\"plan\":[1]"), "", Some(State::Done)),
+        (good.replace("\"f\"", &format!("\"{}\"", "f".repeat(20_000))), "", None),
+        (good.replace("[]", &format!("{}{}", "[".repeat(8_000), "]".repeat(8_000))), "", None),
+        ("</sup>".to_owned(), "</sup>", None),
+    ] {
+        let read = self_report::read(&text);
+        let shown = shown.replace("{good}", good);
+        assert_eq!((read.text, read.report.map(|it| it.state)), (shown, state), "{text:.300}");
+    }
+    let text = "<sup>{\"state\":\"blocked\",\"focus\":\"f\",\"next\":\"n\",\"carry\":[\"a\",\"password=hunter2\"],\"plan\":{\"x\": 1}}</sup>";
+    assert_eq!(
+        String::from_utf8(report(text).unwrap().to_json()).unwrap(),
+        "{\"state\":\"blocked\",\"focus\":\"f\",\"next\":\"n\",\"carry\":[\"a\",\"password=[masked]\"],\"plan\":{\"x\":1}}"
+    );
+    assert_eq!(report("<sup>blocked \u{b7} no disk</sup>").unwrap().focus, "no disk");
+}
+
+#[test]
+fn without_a_report_one_is_derived_and_says_so() {
+    let derived = |seen: Circumstances<'_>| Report::derived(&seen).map(|report| report.state);
+    let none = Circumstances::default();
+    assert_eq!(derived(none), None);
+    assert_eq!(derived(Circumstances { is_blocked: true, ..none }), Some(State::Blocked));
+    let asks = Circumstances { pending_ask: Some("Deploy?"), is_blocked: true, last_message: Some("Done.") };
+    assert_eq!(derived(asks), Some(State::NeedInput));
+    for (message, state) in [
+        ("Done: all tests pass.", Some(State::Done)),
+        ("The migration is finished.", Some(State::Done)),
+        ("It is not done yet.", None),
+        ("I haven't finished.", None),
+        ("Two things remain to be done.", None),
+        ("Tell me when it is done.", None),
+        ("Working on it.", None),
+    ] {
+        assert_eq!(derived(Circumstances { last_message: Some(message), ..none }), state, "{message}");
+    }
+    let watch = watched(&[user("x"), answer("I ask.")]).0;
+    let standing = watch.standing(&asks);
+    assert!(String::from_utf8(standing.report.unwrap().to_json()).unwrap().ends_with("\"derived\":true}"));
+    // What the lead itself says comes first.
+    let own = "<sup>{\"state\":\"exploring\",\"focus\":\"\",\"next\":null,\"carry\":[]}</sup>";
+    let watch = watched(&[user("x"), answer(own)]).0;
+    assert_eq!(watch.standing(&asks).report.unwrap().state, State::Exploring);
+}
+
+#[test]
+fn signal_and_report_together_advise() {
+    let steer = Some(Advice::Steer { disagrees: false });
+    let differ = Some(Advice::Steer { disagrees: true });
+    let gate = Some(Advice::Gate);
+    let reports = [
+        Some(State::Done),
+        Some(State::Exploring),
+        Some(State::Progressing),
+        Some(State::Blocked),
+        Some(State::NeedInput),
+        None,
+    ];
+    let table = [
+        (None, [gate, None, None, None, None, None]),
+        (Some(Signal::NoProgress), [gate, Some(Advice::Wait), differ, steer, None, steer]),
+        (Some(Signal::Loop), [gate, steer, steer, steer, steer, steer]),
+        (Some(Signal::Recovery), [gate, steer, steer, steer, steer, steer]),
+    ];
+    for (signal, row) in table {
+        for (report, wanted) in reports.into_iter().zip(row) {
+            assert_eq!(advise(signal, report, false), wanted, "{signal:?} {report:?}");
+            let stopped = if (signal, report) == (None, None) { gate } else { wanted };
+            assert_eq!(advise(signal, report, true), stopped, "{signal:?} {report:?}");
+        }
+    }
+}
+
+#[test]
+fn what_is_only_shown_is_shown_once_it_is_enough() {
+    let turn = |nth: usize| vec![Did::read(if nth.is_multiple_of(2) { "a" } else { "b" })];
+    let rounds: Vec<Vec<Did>> = (0..11).map(turn).collect();
+    assert_eq!(watched(&all(&rounds[..10])).0.badges(), []);
+    assert_eq!(watched(&all(&rounds)).0.badges(), [Badge::Alternation]);
+    let mut broken = rounds.clone();
+    broken[5] = vec![Did::read("c")];
+    assert_eq!(watched(&all(&broken)).0.badges(), []);
+
+    let says = |texts: &[&str]| {
+        let steps: Vec<Step> = std::iter::once(user("x")).chain(texts.iter().map(|text| answer(text))).collect();
+        watched(&steps).0.badges()
+    };
+    assert_eq!(says(&["On it.", "On it. ", " On it."]), [Badge::Monologue]);
+    assert_eq!(says(&["On it.", "On it.", "Well."]), []);
+    assert_eq!(says(&["", "", ""]), []);
+    // Who is asked the same may answer the same.
+    let mut steps = Vec::new();
+    for _ in 0..3 {
+        steps.extend([user("again"), answer("Yes.")]);
+    }
+    assert_eq!(watched(&steps).0.badges(), []);
+
+    let compacted = || Step { entry: "c".to_owned(), at: None, said: Said::Compaction };
+    let mut steps = all(&[vec![Did::read("a")]]);
+    for nth in 0..3 {
+        steps.push(compacted());
+        steps.extend(self::steps(&format!("n{nth}"), "", &[Did::read("a")]));
+    }
+    assert_eq!(watched(&steps).0.badges(), [Badge::Compactions]);
+    steps.extend(self::steps("new", "", &[Did::read("b")]));
+    assert_eq!(watched(&steps).0.badges(), []);
+}
+
+#[test]
+fn silence_is_of_who_has_something_to_do() {
+    let at = |mut step: Step, at: u64| {
+        step.at = Some(at);
+        step
+    };
+    let asked = watched(&[at(user("x"), 1_000)]).0;
+    assert_eq!(asked.silence(1_000 + SILENCE - 1), None);
+    assert_eq!(asked.silence(1_000 + SILENCE), Some(SILENCE));
+    assert_eq!(asked.silence(0), None, "a clock that was set back");
+    let idle = watched(&[at(user("x"), 1_000), at(answer("Done."), 2_000)]).0;
+    assert_eq!(idle.silence(u64::MAX), None);
+}
+
+#[test]
+fn a_result_that_never_comes_is_a_failure_without_a_text() {
+    let mut steps = all(&[vec![Did::bash("a", "x", false), Did::bash("b", "y", false)]]);
+    let given = steps.pop().unwrap();
+    let mut watch = Watch::default();
+    assert!(steps.iter().all(|step| watch.take(step).is_none()), "not before all are there");
+    let open = watch.clone();
+    assert_eq!(watch.take(&given).unwrap().round, 1);
+    // Instead of it the next message comes, or nothing.
+    let mut watch = open.clone();
+    assert_eq!(watch.take(&user("go on")).unwrap().entry, "00000000");
+    let mut watch = open;
+    let closed = watch.close().unwrap();
+    assert_eq!((closed.round, watch.close()), (1, None));
+    assert!(watch.rows().last().unwrap().starts_with("bash failed: b"));
+    // Results of nobody's call, and of one that was answered, are passed over.
+    let stray = Step {
+        entry: "s".to_owned(),
+        at: None,
+        said: Said::Given(Given { call: "none".to_owned(), text: String::new(), images: Vec::new(), is_error: true }),
+    };
+    assert_eq!(watch.take(&stray), None);
+}
+
+#[test]
+fn drafts_are_offered_less_and_less_often_and_only_after_delivery() {
+    let calls = watched(&all(&[vec![Did::read("a")]])).1[0].calls;
+    let others = watched(&all(&[vec![Did::read("b")]])).1[0].calls;
+    let mut back_off = BackOff::default();
+    let looped = Some(Signal::Loop);
+    assert!(back_off.round(looped, calls), "attempt 0");
+    assert!((0..5).all(|_| !back_off.round(looped, calls)), "nothing was delivered");
+    back_off.delivered();
+    let offered: Vec<u32> = (1..=40).filter(|_| back_off.round(looped, calls)).collect();
+    assert_eq!(offered, [1, 3, 7, 15, 31]);
+    assert!(!back_off.round(looped, others), "it tries something else");
+    assert!(back_off.round(Some(Signal::NoProgress), others), "another signal");
+    assert!(!back_off.round(None, others));
+    assert!(back_off.round(Some(Signal::NoProgress), others), "anew after a clean round");
+}
+
+#[test]
+fn a_draft_is_void_once_what_it_rests_on_is_over() {
+    let [a, b] = ["6ec0bd7f-11c0-43da-975e-2a8ad9ebae0b", "7ec0bd7f-11c0-43da-975e-2a8ad9ebae0b"]
+        .map(|id| Uuid::parse(id).unwrap());
+    let basis = Basis { signal: Some(Signal::Loop), instance: a, lease: a };
+    assert_eq!(basis.void(&basis.clone()), None);
+    assert_eq!(basis.void(&Basis { signal: None, ..basis.clone() }), Some(Void::Signal));
+    assert_eq!(basis.void(&Basis { signal: Some(Signal::Recovery), ..basis.clone() }), Some(Void::Signal));
+    assert_eq!(basis.void(&Basis { instance: b, ..basis.clone() }), Some(Void::Instance));
+    assert_eq!(basis.void(&Basis { lease: b, instance: b, signal: None }), Some(Void::Lease));
+}
+
+#[test]
+fn what_sends_itself_is_rationed() {
+    let hour = 3_600_000;
+    let mut allowance = Allowance::default();
+    assert!(allowance.take(Signal::Loop, 1, 0));
+    assert!(!allowance.take(Signal::Loop, 1, 2 * hour), "once a turn");
+    assert!(allowance.take(Signal::Recovery, 1, 2 * hour));
+    assert!(allowance.take(Signal::Loop, 2, 2 * hour + 1));
+    assert!(allowance.take(Signal::Loop, 3, 2 * hour + 2));
+    assert!(!allowance.take(Signal::Loop, 4, 3 * hour - 1), "three an hour");
+    assert!(!allowance.take(Signal::Loop, 4, 0), "a clock that was set back");
+    assert!(allowance.take(Signal::Loop, 4, 3 * hour));
+}
+
+#[test]
+fn a_draft_names_the_entries_it_is_about() {
+    let draft = |rounds: &[Vec<Did>]| watched(&all(rounds)).0.standing(&Circumstances::default()).draft;
+    let poll = || vec![Did::bash("gh run view 7 --token=abc", "in_progress", false)];
+    let text = draft(&[vec![Did::read("x")], poll(), poll(), poll()]).unwrap();
+    assert!(text.contains("Your last 3 rounds (entries 00000001, 00000002, 00000003)"), "{text}");
+    assert!(text.contains("If you wait for something") && text.contains("gh run view 7"), "{text}");
+    assert!(!text.contains("abc"), "{text}");
+    let fail = |nth: usize| vec![Did::bash(&format!("c{nth}\u{1b}[2J"), &format!("{nth}"), true)];
+    let mut rounds: Vec<Vec<Did>> = (0..4).map(fail).collect();
+    rounds.push(vec![Did::read("x")]);
+    rounds.push(fail(9));
+    let text = draft(&rounds).unwrap();
+    assert!(text.contains("(entries 00000000, 00000001, 00000002, 00000003, 00000005)"), "{text}");
+    assert!(!text.contains('\u{1b}'), "{text}");
+    assert_eq!(draft(&rounds[..3]), None);
+    // Who says that it gets on is told that it does not look so.
+    let mut steps = all(&(0..8).map(|nth| vec![Did::read(["a", "b"][nth % 2])]).collect::<Vec<_>>());
+    let own = "<sup>{\"state\":\"progressing\",\"focus\":\"\",\"next\":null,\"carry\":[]}</sup>";
+    let last = steps.iter_mut().rev().find_map(|step| match &mut step.said {
+        Said::Answer(answer) => Some(answer),
+        _ => None,
+    });
+    last.unwrap().text = own.to_owned();
+    let text = watched(&steps).0.standing(&Circumstances::default()).draft.unwrap();
+    assert!(text.contains("You report that you get on"), "{text}");
+}
+
+#[test]
+fn constraints_are_offered_once_a_session_was_compacted() {
+    let file = session_file(&[], "Refactor it. Never push to main!", Some("Yes."));
+    let place = Place::new();
+    fs::write(place.path("s.jsonl"), &file).unwrap();
+    assert!(!place.run(&["signals", "--file", "s.jsonl"]).stdout.contains("Never push"));
+    let compaction = "{\"type\":\"compaction\",\"id\":\"0000000c\",\"parentId\":\"00000001\",\"summary\":\"s\",\"firstKeptEntryId\":\"0000000c\"}\n";
+    fs::write(place.path("s.jsonl"), file + compaction).unwrap();
+    let ran = place.run(&["signals", "--file", "s.jsonl"]);
+    assert!(ran.stdout.contains("> Never push to main!") && !ran.stdout.contains("Refactor"), "{}", ran.stdout);
+}
+
+/// A round of a few acts out of few.
+fn some_round() -> impl Strategy<Value = Vec<Did>> {
+    let act = (0..9_usize, 0..3_usize).prop_map(|(which, nth)| {
+        let name = ["a", "b", "c"][nth];
+        match which {
+            0 | 1 => Did::read(name),
+            2 => Did::edit(name, false),
+            3 => Did::edit(name, true),
+            4 => Did::bash(name, "ok", false),
+            5 => Did::bash(name, &format!("{nth} failed"), true),
+            6 => Did::bash(&format!("rm {name}"), "(no output)", false),
+            7 => Did::bash("rg x", "Command exited with code 1", true),
+            _ => Did::bash("", "", nth == 0),
+        }
+    });
+    proptest::collection::vec(act, 1..4)
+}
+
+fn some_steps(turns: &[(Vec<Vec<Did>>, bool)]) -> Vec<Step> {
+    let mut steps = Vec::new();
+    for (nth, (rounds, compacts)) in turns.iter().enumerate() {
+        steps.push(user("Never do it."));
+        for (at, round) in rounds.iter().enumerate() {
+            steps.extend(self::steps(&format!("{nth}-{at}"), "", round));
+        }
+        if *compacts {
+            steps.push(Step { entry: "c".to_owned(), at: Some(1), said: Said::Compaction });
+        }
+        steps.push(answer("Well."));
+    }
+    steps
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn a_prefix_and_what_comes_after_it_are_the_whole(
+        turns in proptest::collection::vec((proptest::collection::vec(some_round(), 0..12), any::<bool>()), 1..4),
+        cut in any::<prop::sample::Index>(),
+    ) {
+        let steps = some_steps(&turns);
+        let (before, after) = steps.split_at(cut.index(steps.len()));
+        let mut watch = Watch::default();
+        let mut outcomes: Vec<Outcome> = before.iter().filter_map(|step| watch.take(step)).collect();
+        // Who looks in between changes nothing.
+        let mut looked = watch.clone();
+        looked.close();
+        let _ = looked.standing(&Circumstances::default());
+        outcomes.extend(after.iter().filter_map(|step| watch.take(step)));
+        let mut fresh = Watch::default();
+        let all: Vec<Outcome> = steps.iter().filter_map(|step| fresh.take(step)).collect();
+        prop_assert_eq!(outcomes, all);
+        prop_assert_eq!(watch, fresh);
+    }
+
+    #[test]
+    fn the_order_within_a_batch_changes_nothing(
+        rounds in proptest::collection::vec(some_round(), 1..20),
+        turn in any::<prop::sample::Index>(),
+    ) {
+        let turned: Vec<Vec<Did>> = rounds
+            .iter()
+            .map(|round| {
+                let mut round = round.clone();
+                let by = turn.index(round.len());
+                round.rotate_left(by);
+                round
+            })
+            .collect();
+        let (a, of_a) = watched(&all(&rounds));
+        let (b, of_b) = watched(&all(&turned));
+        prop_assert_eq!(of_a, of_b);
+        prop_assert_eq!((a.mark(), a.badges(), a.kept()), (b.mark(), b.badges(), b.kept()));
+    }
+}
+
+#[test]
+fn a_hundred_thousand_rounds_take_no_more_than_a_thousand() {
+    let mut watch = Watch::default();
+    watch.take(&user("Never stop. You must go on."));
+    let mut most = 0;
+    for nth in 0..100_000 {
+        let name = format!("{nth}");
+        let round = match nth % 3 {
+            0 => Did::read(&name),
+            1 => Did::edit(&name, false),
+            _ => Did::bash(&name, &name, true),
+        };
+        for step in steps(&name, "", &[round]) {
+            watch.take(&step);
+        }
+        most = most.max(watch.kept());
+    }
+    assert_eq!(watch.count(), 100_000);
+    assert!(most <= REMEMBERED + LEDGER + 32 + ROWS + 16 + 8 + 16, "{most} kept");
+    assert!(watch.rows().all(|row| row.chars().count() <= 120));
+}
+
+#[test]
+fn the_samples_alarm_where_something_repeats_and_nowhere_else() {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/pi");
+    let mut alarms = Vec::new();
+    let mut names: Vec<String> =
+        fs::read_dir(&directory).unwrap().map(|it| it.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names.retain(|name| name.ends_with(".jsonl"));
+    assert!(names.len() > 30);
+    for name in names {
+        let begin = |_: &headman::pi::session::Header| (Watch::default(), Vec::new());
+        let ((watch, outcomes), _) =
+            said::fold(&directory.join(&name), None, begin, |(watch, outcomes): &mut (Watch, Vec<Outcome>), step| {
+                outcomes.extend(watch.take(&step));
+            })
+            .unwrap();
+        let rounds: Vec<u64> =
+            outcomes.iter().filter(|outcome| outcome.signal.is_some()).map(|outcome| outcome.round).collect();
+        if !rounds.is_empty() || !watch.badges().is_empty() {
+            alarms.push(format!("{} {rounds:?} {:?}", &name[..3], watch.badges()));
+        }
+        assert!(outcomes.iter().all(|outcome| outcome.signal.is_none_or(|signal| signal == Signal::Loop)));
+    }
+    // Each of them calls the same four times, and gets the same.
+    let looped = ["03-", "03b", "20-", "20b", "20c", "30-", "30b", "30c"];
+    assert_eq!(alarms, looped.map(|name| format!("{name} [3, 4] []")));
+}
+
+#[test]
+fn a_leads_signals_are_read_from_the_file_that_herdr_names() {
+    let session = "01a22b77-339a-7241-9ef5-b7ff2b23890b";
+    let mut herd = Herd::new();
+    let pane = herd.agent(session, "api", None);
+    let path = herd.place.path("s.jsonl");
+    fs::write(&path, session_file(&[], "x", Some("I ask.")).replace("s-1", session)).unwrap();
+    herd.record(session, Some((Uuid::random(), "Deploy?")));
+    let client = headman::herdr::Client::new(herd.server.socket().to_owned());
+    for (method, seq) in [("pane.report_agent_session", 1_000_000), ("pane.report_agent", 1_000_001)] {
+        let report = json!({
+            "pane_id": pane, "source": "herdr:pi", "agent": "pi", "seq": seq, "state": "idle",
+            "agent_session_path": path,
+        });
+        herd.block_on(client.request(method, report)).unwrap();
+    }
+    let before = herd.place.picture();
+    let ran = herd.place.run(&["signals", "01a22b77"]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
+    assert!(ran.stdout.contains("State: need_input, derived"), "{}", ran.stdout);
+    let ran = herd.place.run(&["signals", session, "--json"]);
+    assert_eq!(ran.json(), json!({"advice": null, "dirty": false}));
+    for (arguments, code, kind) in [
+        (&["signals", "nobody at all", "--json"][..], 1, "not_found"),
+        (&["signals", "--file", "absent", "--json"], 4, "not_there"),
+        (&["signals", "--json"], 2, "usage"),
+        (&["signals", session, "--file", "s.jsonl", "--json"], 2, "usage"),
+    ] {
+        let ran = herd.place.run(arguments);
+        assert_eq!((ran.code, &ran.json()["error"]["code"]), (code, &kind.into()), "{arguments:?}");
+    }
+    assert_eq!(herd.place.picture(), before, "only read");
 }
