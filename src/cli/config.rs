@@ -36,7 +36,8 @@ pub fn run(places: &Places, verb: Verb, out: &mut Out) -> Result<Exit, Failure> 
         Verb::Path => tell(path, out),
         Verb::Show => {
             let config = Config::load(path, places.config_is_named).map_err(|error| misconfigured(&error))?;
-            let failed = |error: &dyn std::fmt::Display| Failure::disk("show the configuration", error, "Try again");
+            let failed =
+                |error: &dyn std::fmt::Display| Failure::disk("show the configuration", error, "Try again");
             if out.is_json() {
                 out.json(&serde_json::to_string(&config).map_err(|error| failed(&error))?)?;
             } else {
@@ -60,7 +61,8 @@ fn tell(path: &Path, out: &mut Out) -> Result<Exit, Failure> {
 
 fn init(path: &Path) -> Result<(), Failure> {
     const WHAT: &str = "write a configuration";
-    let failed = |error: &dyn std::fmt::Display| Failure::disk(WHAT, error, "Name another place with --config");
+    let failed =
+        |error: &dyn std::fmt::Display| Failure::disk(WHAT, error, "Name another place with --config");
     if let Some(directory) = path.parent().filter(|it| !it.as_os_str().is_empty()) {
         std::fs::create_dir_all(directory).map_err(|error| failed(&error))?;
     }

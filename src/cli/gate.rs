@@ -11,8 +11,9 @@ use super::input;
 use super::out::{Out, note};
 use super::supervise::{Subject, Watched};
 use crate::config::{Config, Places};
+use crate::contract::Uuid;
 use crate::contract::json::ObjectWriter;
-use crate::disk::named;
+use crate::disk::{durable, named};
 use crate::herd::evidence::State as Doing;
 use crate::signals::condense;
 use crate::signals::delegation::{self, Child};
@@ -41,6 +42,9 @@ pub struct Arguments {
     /// Print the evidence that a verifier would be given, if nothing speaks against the claim
     #[arg(long, conflicts_with = "verdict")]
     dry_run: bool,
+    /// Write what is folded in the evidence whole into this directory first
+    #[arg(long, value_name = "DIR", requires = "dry_run")]
+    spill: Option<PathBuf>,
     /// Judge this answer of a verifier's; `-` is standard input
     #[arg(long, value_name = "FILE|-")]
     verdict: Option<PathBuf>,
@@ -80,7 +84,7 @@ pub fn run(
     let mut gated = Gated { objections, content_only, judged: None };
     if gated.objections.is_empty() && (arguments.dry_run || arguments.verdict.is_some()) {
         let earlier = arguments.earlier.as_deref().map(read_earlier).transpose()?.unwrap_or_default();
-        let evidence = evidence(&config, &watched, arguments.repo.as_deref(), earlier)?;
+        let evidence = evidence(&config, &watched, arguments, earlier)?;
         match &arguments.verdict {
             None => {
                 out.json(&evidence.to_json())?;
@@ -103,8 +107,10 @@ pub fn run(
 
 /// What is to be known before anybody believes a verdict.
 fn warn(config: &Config, watched: &Watched) {
-    let models: Vec<String> = watched.watch.models().map(|model| model.id.to_str_lossy().into_owned()).collect();
-    let command = config.supervisor.as_ref().map(|supervisor| &supervisor.gate.command[..]).unwrap_or_default();
+    let models: Vec<String> =
+        watched.watch.models().map(|model| model.id.to_str_lossy().into_owned()).collect();
+    let command =
+        config.supervisor.as_ref().map(|supervisor| &supervisor.gate.command[..]).unwrap_or_default();
     if let Some(model) = gate::related(command, models.iter().map(String::as_str)) {
         note(&format!("the verifier's command names the family of the lead's own model, {model}"));
     }
@@ -113,7 +119,9 @@ fn warn(config: &Config, watched: &Watched) {
     // Nobody judges agents yet, so none is verified.
     let children: Vec<Child> =
         agents.iter().map(|agent| Child { finished: finished(agent.state), verified: None }).collect();
-    if let Some(why) = delegation::judge(&children, watched.watch.mark() != Mark::Clean).filter(|_| !children.is_empty()) {
+    if let Some(why) =
+        delegation::judge(&children, watched.watch.mark() != Mark::Clean).filter(|_| !children.is_empty())
+    {
         note(&format!("what the lead's agents did does not count as verified: {why}"));
     }
 }
@@ -127,28 +135,51 @@ fn read_plan(path: &Path) -> Result<Plan, Failure> {
 fn read_earlier(path: &Path) -> Result<Vec<String>, Failure> {
     let bytes = input::read(path, gate::MAX_VERDICT)?;
     gate::gaps_of(&bytes).ok_or_else(|| {
-        Failure::new(Exit::No, "verdict", format!("can't {WHAT}: the earlier answer is no verdict"), "Leave it out")
+        Failure::new(
+            Exit::No,
+            "verdict",
+            format!("can't {WHAT}: the earlier answer is no verdict"),
+            "Leave it out",
+        )
     })
 }
 
 fn evidence(
     config: &Config,
     watched: &Watched,
-    repo: Option<&Path>,
+    arguments: &Arguments,
     earlier_gaps: Vec<String>,
 ) -> Result<Evidence, Failure> {
     let watch = &watched.watch;
-    let work = repo.map(git::look).transpose().map_err(|error| {
+    let work = arguments.repo.as_deref().map(git::look).transpose().map_err(|error| {
         Failure::disk(&format!("{WHAT}: what changed"), &error, "Leave --repo out to go on without it")
     })?;
     let condense = config.supervisor.as_ref().map(|supervisor| &supervisor.condense).filter(|it| it.enabled);
-    let shown = |text: &str| {
-        let folded = condense.and_then(|it| condense::fold(text, &condense::ends(text), it.tokens_threshold.get().into()));
-        folded.unwrap_or_else(|| text.to_owned())
+    let shown = |name: &str, text: &str| {
+        let folded = condense
+            .and_then(|it| condense::fold(text, &condense::ends(text), it.tokens_threshold.get().into()));
+        let Some(folded) = folded else { return Ok(text.to_owned()) };
+        if let Some(directory) = &arguments.spill {
+            let path = directory.join(format!("{name}-{}.txt", Uuid::random()));
+            durable::create(&path, text.as_bytes()).map_err(|error| {
+                Failure::disk(
+                    &format!("{WHAT}: keep what is folded"),
+                    &error,
+                    "Name another directory with --spill",
+                )
+            })?;
+            note(&format!("{name} is whole in {}", durable::shown(&path)));
+        }
+        Ok(folded)
     };
+    let answer = watch.answer();
     Ok(Evidence {
-        request: shown(watch.request()),
-        final_answer: watch.answer().map(|answer| shown(&answer.text)).unwrap_or_default(),
+        request: shown("request", watch.request())?,
+        final_answer: answer
+            .map(|answer| shown("final_answer", &answer.text))
+            .transpose()?
+            .unwrap_or_default(),
+        final_entry: answer.map(|answer| answer.entry.clone()),
         claim: watched.standing().report,
         actions: watch.rows().map(str::to_owned).collect(),
         git_status: work.as_ref().map(|work| work.status.clone()),
@@ -157,7 +188,12 @@ fn evidence(
     })
 }
 
-fn judge(config: &Config, watched: &Watched, evidence: &Evidence, path: &Path) -> Result<(Verdict, Step), Failure> {
+fn judge(
+    config: &Config,
+    watched: &Watched,
+    evidence: &Evidence,
+    path: &Path,
+) -> Result<(Verdict, Step), Failure> {
     let answer = input::read(path, gate::MAX_VERDICT)?;
     let most = config.supervisor.as_ref().map_or(gate::ATTEMPTS, |it| it.gate.max_attempts.get());
     let mut attempts = Attempts::default();
@@ -200,12 +236,14 @@ impl Gated {
     }
 
     fn plain(&self) -> String {
-        let mut lines: Vec<String> = self.objections.iter().map(|it| format!("{}: {it}", it.code())).collect();
+        let mut lines: Vec<String> =
+            self.objections.iter().map(|it| format!("{}: {it}", it.code())).collect();
         if lines.is_empty() {
             lines.push("Nothing speaks against the claim.".to_owned());
         }
         if self.content_only {
-            lines.push("What was changed was read again, but not checked: content, not behaviour.".to_owned());
+            lines
+                .push("What was changed was read again, but not checked: content, not behaviour.".to_owned());
         }
         match &self.judged {
             None => {}

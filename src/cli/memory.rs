@@ -171,9 +171,13 @@ fn writing(places: &Places, what: &str) -> Result<Store, Failure> {
 
 fn failed(what: &str, error: &StoreError) -> Failure {
     let (exit, code, hint) = match error {
-        StoreError::Disk(_) | StoreError::Unreadable { .. } => (Exit::Unavailable, "disk", "See `headman doctor`"),
+        StoreError::Disk(_) | StoreError::Unreadable { .. } => {
+            (Exit::Unavailable, "disk", "See `headman doctor`")
+        }
         StoreError::Ambiguous(_) => (Exit::No, "not_found", "See `headman memory list --archived`"),
-        StoreError::Unusable(_) | StoreError::TooMany => (Exit::No, "unusable", "See `headman memory list --archived`"),
+        StoreError::Unusable(_) | StoreError::TooMany => {
+            (Exit::No, "unusable", "See `headman memory list --archived`")
+        }
     };
     Failure::new(exit, code, format!("can't {what}: {error}"), hint)
 }
@@ -187,7 +191,8 @@ fn list(store: &Store, wanted: &List, out: &mut Out) -> Result<Exit, Failure> {
             Err(why) => note(&format!("{} can't be used: {why}", it.name)),
         }
     }
-    let is_of = |wanted: &Option<String>, of: &str| wanted.as_ref().is_none_or(|it| sanitised(it) == sanitised(of));
+    let is_of =
+        |wanted: &Option<String>, of: &str| wanted.as_ref().is_none_or(|it| sanitised(it) == sanitised(of));
     kept.retain(|(_, memory)| {
         let role = memory.role.split(':').next().unwrap_or_default();
         memory.is_global || is_of(&wanted.project, &memory.project) && is_of(&wanted.role, role)
@@ -208,7 +213,10 @@ fn list(store: &Store, wanted: &List, out: &mut Out) -> Result<Exit, Failure> {
             .map(|(it, memory)| {
                 let away = if it.is_archived { ", put away" } else { "" };
                 let kind = memory.kind.as_str();
-                format!("{:.2}  {kind}{away}  {}\n      {}\n      {}", memory.importance, memory.title, it.name, memory.content)
+                format!(
+                    "{:.2}  {kind}{away}  {}\n      {}\n      {}",
+                    memory.importance, memory.title, it.name, memory.content
+                )
             })
             .collect();
         out.text(&lines.join("\n"))?;
@@ -229,7 +237,10 @@ fn add(places: &Places, added: &Add, out: &mut Out) -> Result<Exit, Failure> {
     let no = |code, why: &str, hint: &str| Failure::new(Exit::No, code, format!("can't {what}: {why}"), hint);
     let quote = added.quote.trim();
     if !QUOTE.contains(&quote.chars().count()) {
-        return Err(Failure::usage(format!("can't {what}: it has less than 8 or more than 4,000 characters"), "Quote a sentence or two"));
+        return Err(Failure::usage(
+            format!("can't {what}: it has less than 8 or more than 4,000 characters"),
+            "Quote a sentence or two",
+        ));
     }
     if added.title.trim().is_empty() {
         return Err(Failure::usage(format!("can't {what}: it has no title"), "Give one with --title"));
@@ -276,7 +287,10 @@ fn add(places: &Places, added: &Add, out: &mut Out) -> Result<Exit, Failure> {
     let store = writing(places, what)?;
     let all = store.list().map_err(|error| failed(what, &error))?;
     let is_of_run = |it: &&Kept| {
-        let of = |memory: &Memory| memory.kind == added.kind && memory.source.rsplit_once('#').is_some_and(|(it, _)| it == of_session);
+        let of = |memory: &Memory| {
+            memory.kind == added.kind
+                && memory.source.rsplit_once('#').is_some_and(|(it, _)| it == of_session)
+        };
         it.memory.as_ref().is_ok_and(of)
     };
     if all.iter().filter(is_of_run).count() >= added.kind.most() {

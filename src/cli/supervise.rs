@@ -10,10 +10,12 @@ use clap::Args;
 use super::failure::{Exit, Failure};
 use super::out::{Out, note};
 use super::{list, prefix, transcript};
+use crate::chief::journal::Journal;
 use crate::chief::staff::path_of;
+use crate::chief::state_dir::StateDir;
 use crate::config::Places;
-use crate::contract::json::{ObjectWriter, number_text};
 use crate::contract::SessionId;
+use crate::contract::json::{ObjectWriter, number_text};
 use crate::herd::Lead;
 use crate::pi::said;
 use crate::signals::dirty::Mark;
@@ -39,6 +41,8 @@ pub(super) struct Watched {
     pub outcomes: Vec<Outcome>,
     /// The lead that has it; none where a file was named.
     pub lead: Option<Lead>,
+    /// What the lead last wrote to the Chief, since the user's turn.
+    last_message: Option<String>,
 }
 
 impl Subject {
@@ -90,17 +94,18 @@ impl Subject {
     pub(super) fn watch(
         &self,
         what: &str,
-        places: impl FnOnce() -> Result<Places, Failure>,
+        places: impl Fn() -> Result<Places, Failure>,
     ) -> Result<Watched, Failure> {
-        let (path, lead) = self.find(what, places)?;
+        let (path, lead) = self.find(what, &places)?;
         let session: Option<&SessionId> = lead.as_ref().map(|lead| &lead.session);
         let begin = |header: &crate::pi::session::Header| {
             (Watch::new(header.cwd.as_ref().map(|cwd| cwd.to_str_lossy().into_owned())), Vec::new())
         };
-        let ((mut watch, mut outcomes), read) = said::fold(&path, session, begin, |(watch, outcomes), step| {
-            outcomes.extend(watch.take(&step));
-        })
-        .map_err(|error| transcript::unread(what, &error))?;
+        let ((mut watch, mut outcomes), read) =
+            said::fold(&path, session, begin, |(watch, outcomes), step| {
+                outcomes.extend(watch.take(&step));
+            })
+            .map_err(|error| transcript::unread(what, &error))?;
         // Whoever looks but once can't wait for results.
         outcomes.extend(watch.close());
         for (count, what) in [(read.bad_lines, "no JSON"), (read.long_lines, "too long")] {
@@ -108,7 +113,11 @@ impl Subject {
                 note(&format!("lines of the session file that are {what}: {count}"));
             }
         }
-        Ok(Watched { watch, outcomes, lead })
+        let last_message = match &lead {
+            Some(lead) => last_message(&places()?, &lead.session, watch.asked_at()),
+            None => None,
+        };
+        Ok(Watched { watch, outcomes, lead, last_message })
     }
 }
 
@@ -117,9 +126,28 @@ impl Watched {
     pub(super) fn standing(&self) -> Standing {
         let ask = self.lead.as_ref().and_then(|lead| lead.pending_ask.as_ref());
         let question = ask.map(|ask| ask.question.to_str_lossy());
-        let is_blocked = self.lead.as_ref().is_some_and(|lead| lead.state == crate::herd::evidence::State::Blocked);
-        self.watch.standing(&Circumstances { pending_ask: question.as_deref(), is_blocked, last_message: None })
+        let is_blocked =
+            self.lead.as_ref().is_some_and(|lead| lead.state == crate::herd::evidence::State::Blocked);
+        self.watch.standing(&Circumstances {
+            pending_ask: question.as_deref(),
+            is_blocked,
+            last_message: self.last_message.as_deref(),
+        })
     }
+}
+
+/// What `lead` last wrote to the Chief, as the journal has it, at or after `since`.
+fn last_message(places: &Places, lead: &SessionId, since: Option<u64>) -> Option<String> {
+    let socket = places.socket.as_ref().ok()?;
+    let state = StateDir::at(&places.state_dir, &socket.path);
+    let told = |error: &dyn std::fmt::Display| note(&format!("what the lead wrote can't be read: {error}"));
+    let journal = Journal::open(&state.journal()).map_err(|error| told(&error)).ok()?;
+    let received = journal.index().received().rev().find(|it| it.lead.as_ref() == Some(lead))?;
+    if received.at.as_millis() < since? {
+        return None;
+    }
+    let text = journal.text(received).map_err(|error| told(&error)).ok()?;
+    Some(text.to_str_lossy().into_owned())
 }
 
 /// Runs the verb.
@@ -127,7 +155,7 @@ impl Watched {
 /// # Errors
 /// [`Failure`] where the session can't be read.
 pub fn run(
-    places: impl FnOnce() -> Result<Places, Failure>,
+    places: impl Fn() -> Result<Places, Failure>,
     subject: &Subject,
     out: &mut Out,
 ) -> Result<Exit, Failure> {
@@ -206,7 +234,8 @@ fn plain(watched: &Watched, standing: &Standing) -> String {
         lines.push(format!("Silent for {} min, which is no fault by itself", quiet / 60_000));
     }
     if let Some(report) = &standing.report {
-        let derived = if report.origin == crate::signals::self_report::Origin::Derived { ", derived" } else { "" };
+        let derived =
+            if report.origin == crate::signals::self_report::Origin::Derived { ", derived" } else { "" };
         lines.push(format!("State: {}{derived}", report.state.as_str()));
     }
     lines.push(format!("Advice: {}", standing.advice.map_or("none", |advice| advice.as_str())));

@@ -52,7 +52,8 @@ pub fn run(
     let (session, transcript) = match (&arguments.file, &arguments.session, &arguments.lead) {
         (Some(file), Some(session), _) => {
             let session = session_id(WHAT, session)?;
-            let transcript = transcript::read(file, &session, extent).map_err(|error| unread(WHAT, &error))?;
+            let transcript =
+                transcript::read(file, &session, extent).map_err(|error| unread(WHAT, &error))?;
             (session, transcript)
         }
         (_, _, Some(lead)) => of_lead(&places()?, &session_id(WHAT, lead)?, extent)?,

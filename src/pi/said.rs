@@ -185,7 +185,10 @@ fn said(kind: Kind, envelope: &Envelope<'_>) -> Said {
         Kind::Assistant => Said::Answer(Answer {
             text: texts(content, "\n"),
             calls: parts(content).iter().filter_map(call).collect(),
-            model: message.text("provider").zip(message.text("model")).map(|(provider, id)| Model { provider, id }),
+            model: message
+                .text("provider")
+                .zip(message.text("model"))
+                .map(|(provider, id)| Model { provider, id }),
         }),
         Kind::ToolResult => Said::Given(Given {
             call: message.text("toolCallId").map(|id| lossy(&id)).unwrap_or_default(),

@@ -79,7 +79,9 @@ mod tests {
         let mut text = numbered(300);
         text = text.replace("line number 150 of many", "  ERROR[E1]: \u{1b}[1mhere");
         let folded = fold(&text, &ends(&text), 100).unwrap();
-        assert!(folded.starts_with("line number 1 of many\n") && folded.ends_with("line number 300 of many\n"));
+        assert!(
+            folded.starts_with("line number 1 of many\n") && folded.ends_with("line number 300 of many\n")
+        );
         assert!(folded.contains(
             "line number 40 of many\n[... 107 lines omitted]\nline number 148 of many\nline number 149 of many\n  ERROR[E1]: \u{1b}[1mhere\n"
         ));

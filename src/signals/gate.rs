@@ -77,6 +77,8 @@ pub struct Evidence {
     pub request: String,
     /// What the lead ended its turn with.
     pub final_answer: String,
+    /// The entry that holds it whole.
+    pub final_entry: Option<String>,
     /// What it claims of itself.
     pub claim: Option<Report>,
     /// What was done, a row each.
@@ -104,10 +106,12 @@ pub fn json_texts(texts: &[String]) -> Vec<u8> {
 impl Evidence {
     /// One JSON object.
     pub fn to_json(&self) -> String {
-        let or_null = |text: &Option<String>| text.as_ref().map_or_else(|| b"null".to_vec(), |text| json_text(text));
+        let or_null =
+            |text: &Option<String>| text.as_ref().map_or_else(|| b"null".to_vec(), |text| json_text(text));
         let object = ObjectWriter::new()
             .raw("request", &json_text(&self.request))
             .raw("final_answer", &json_text(&self.final_answer))
+            .raw("final_entry", &or_null(&self.final_entry))
             .raw("claim", &self.claim.as_ref().map_or_else(|| b"null".to_vec(), Report::to_json))
             .raw("actions", &json_texts(&self.actions))
             .raw("git_status", &or_null(&self.git_status))
@@ -120,11 +124,18 @@ impl Evidence {
     /// Whether `quote` stands in it, verbatim. What an earlier verifier said is no evidence.
     fn holds(&self, quote: &str) -> bool {
         let claim = self.claim.iter().flat_map(|claim| {
-            [Some(claim.focus.as_str()), claim.next.as_deref()].into_iter().flatten().chain(claim.carry.iter().map(String::as_str))
+            [Some(claim.focus.as_str()), claim.next.as_deref()]
+                .into_iter()
+                .flatten()
+                .chain(claim.carry.iter().map(String::as_str))
         });
         let git = [&self.git_status, &self.git_diff].into_iter().flatten().map(String::as_str);
         let texts = [self.request.as_str(), self.final_answer.as_str()].into_iter();
-        texts.chain(git).chain(claim).chain(self.actions.iter().map(String::as_str)).any(|text| text.contains(quote))
+        texts
+            .chain(git)
+            .chain(claim)
+            .chain(self.actions.iter().map(String::as_str))
+            .any(|text| text.contains(quote))
     }
 }
 
@@ -177,7 +188,8 @@ fn judge(ended_well: bool, answer: &[u8], evidence: &Evidence) -> Result<Verdict
         ("pass", true) => Ok(Verdict::Pass),
         ("pass", false) | ("gaps", true) => Err(Worthless::Contradiction),
         ("gaps", false) => {
-            let founded: Vec<String> = gaps.into_iter().filter(|gap| quotes(gap).any(|it| evidence.holds(it))).collect();
+            let founded: Vec<String> =
+                gaps.into_iter().filter(|gap| quotes(gap).any(|it| evidence.holds(it))).collect();
             if founded.is_empty() { Err(Worthless::Unfounded) } else { Ok(Verdict::Gaps(founded)) }
         }
         _ => Err(Worthless::Form),
@@ -206,13 +218,19 @@ pub fn gaps_of(answer: &[u8]) -> Option<Vec<String>> {
 
 /// What stands in quotation marks in `gap`, if it is long enough.
 fn quotes(gap: &str) -> impl Iterator<Item = &str> {
-    const MARKS: [(char, char); 5] = [('"', '"'), ('\'', '\''), ('`', '`'), ('\u{201c}', '\u{201d}'), ('\u{ab}', '\u{bb}')];
-    MARKS.into_iter().flat_map(move |(open, close)| {
-        // Between any two marks: which of them open, where they look alike, is not known.
-        let after = gap.char_indices().filter(move |(_, it)| *it == open).map(move |(at, it)| &gap[at + it.len_utf8()..]);
-        after.filter_map(move |rest| rest.find(close).map(|end| rest[..end].trim()))
-    })
-    .filter(|quote| quote.chars().count() >= QUOTE)
+    const MARKS: [(char, char); 5] =
+        [('"', '"'), ('\'', '\''), ('`', '`'), ('\u{201c}', '\u{201d}'), ('\u{ab}', '\u{bb}')];
+    MARKS
+        .into_iter()
+        .flat_map(move |(open, close)| {
+            // Between any two marks: which of them open, where they look alike, is not known.
+            let after = gap
+                .char_indices()
+                .filter(move |(_, it)| *it == open)
+                .map(move |(at, it)| &gap[at + it.len_utf8()..]);
+            after.filter_map(move |rest| rest.find(close).map(|end| rest[..end].trim()))
+        })
+        .filter(|quote| quote.chars().count() >= QUOTE)
 }
 
 /// The runs for one claim.
@@ -257,7 +275,11 @@ impl Attempts {
                 }
             }
             Verdict::Indeterminate(why) => {
-                if self.used >= most { Step::Exhausted } else { Step::Again(why) }
+                if self.used >= most {
+                    Step::Exhausted
+                } else {
+                    Step::Again(why)
+                }
             }
         }
     }

@@ -67,9 +67,14 @@ pub fn look(directory: &Path) -> Result<Work, GitError> {
         command.arg("-C").arg(top).args(["--no-optional-locks", "rev-parse"]).args(arguments);
         run(command, what, 16 * 1024).map(|(text, _)| text)
     };
-    let places = told("rev-parse", &["--path-format=absolute", "--git-dir", "--git-common-dir", "--show-object-format"])?;
+    let places = told(
+        "rev-parse",
+        &["--path-format=absolute", "--git-dir", "--git-common-dir", "--show-object-format"],
+    )?;
     let mut lines = places.lines();
-    let (Some(own), Some(common), Some(format)) = (lines.next(), lines.next(), lines.next()) else { return Err(none()) };
+    let (Some(own), Some(common), Some(format)) = (lines.next(), lines.next(), lines.next()) else {
+        return Err(none());
+    };
     // Before the first commit there is none to compare with: then all that was added is new.
     let head = told("rev-parse", &["--verify", "--quiet", "HEAD"]).map(|head| head.trim().to_owned());
     let head = match head {
@@ -90,10 +95,15 @@ pub fn look(directory: &Path) -> Result<Work, GitError> {
             .args(arguments);
         run(command, what, most * 4).map(|(text, cut)| shortened(&text, most, cut))
     };
-    let status = ask("status", STATUS, &["--porcelain", "--ignore-submodules=all", "--untracked-files=normal"])?;
+    let status =
+        ask("status", STATUS, &["--porcelain", "--ignore-submodules=all", "--untracked-files=normal"])?;
     let against = if head.is_some() { "HEAD" } else { "--cached" };
     let room = MOST - status.chars().count();
-    let diff = ask("diff", room, &["--no-ext-diff", "--no-textconv", "--no-color", "--ignore-submodules=all", against, "--"])?;
+    let diff = ask(
+        "diff",
+        room,
+        &["--no-ext-diff", "--no-textconv", "--no-color", "--ignore-submodules=all", against, "--"],
+    )?;
     Ok(Work { status, diff })
 }
 

@@ -157,7 +157,8 @@ impl Memory {
                 "project" => false,
                 _ => return None,
             },
-            created: u64::try_from(created.as_millisecond()).ok()?,
+            // Only whole seconds are written.
+            created: u64::try_from(created.as_second()).ok()? * 1000,
         })
     }
 
@@ -222,7 +223,8 @@ fn texts(value: &str) -> Option<Vec<String>> {
 /// reserved.
 pub fn sanitised(name: &str) -> String {
     let is_plain = |it: char| it.is_ascii_alphanumeric() || matches!(it, '-' | '_' | '.');
-    let name: String = name.trim().chars().map(|it| if is_plain(it) { it } else { '-' }).take(PLACE).collect();
+    let name: String =
+        name.trim().chars().map(|it| if is_plain(it) { it } else { '-' }).take(PLACE).collect();
     let name = name.trim_start_matches('.');
     match name {
         "" => "unnamed".to_owned(),
@@ -256,8 +258,12 @@ fn words(text: &str) -> Vec<String> {
 /// Which of `memories` to insert into a message about `text`, the best first: by the ranks they have for
 /// each word of it, the newer more; then those that hold everywhere, by importance, if `with_global`.
 pub fn ranked(memories: &[Memory], text: &str, now: u64, with_global: bool) -> Vec<usize> {
-    let local: Vec<(usize, Vec<String>)> =
-        memories.iter().enumerate().filter(|(_, memory)| !memory.is_global).map(|(at, it)| (at, it.words())).collect();
+    let local: Vec<(usize, Vec<String>)> = memories
+        .iter()
+        .enumerate()
+        .filter(|(_, memory)| !memory.is_global)
+        .map(|(at, it)| (at, it.words()))
+        .collect();
     let mut terms = words(text);
     terms.sort_unstable();
     terms.dedup();
@@ -275,7 +281,8 @@ pub fn ranked(memories: &[Memory], text: &str, now: u64, with_global: bool) -> V
         let days = now.saturating_sub(memories[at].created) as f64 / DAY as f64;
         score * (1.0 + 0.5 / (1.0 + days / 30.0))
     };
-    let mut found: Vec<(usize, f64)> = scores.into_iter().map(|(at, score)| (at, weighed(at, score))).collect();
+    let mut found: Vec<(usize, f64)> =
+        scores.into_iter().map(|(at, score)| (at, weighed(at, score))).collect();
     found.sort_by(|(a, of_a), (b, of_b)| of_b.total_cmp(of_a).then(a.cmp(b)));
     let mut chosen: Vec<usize> = found.into_iter().map(|(at, _)| at).collect();
     if with_global {

@@ -100,7 +100,10 @@ mod tests {
 
     #[test]
     fn only_the_last_phase_may_be_open() {
-        assert_eq!(open("# P\n## One\n- [x] a\n- [ ] b\n## Two\ntext\n- [ ] c\n"), (2, vec!["One".to_owned()]));
+        assert_eq!(
+            open("# P\n## One\n- [x] a\n- [ ] b\n## Two\ntext\n- [ ] c\n"),
+            (2, vec!["One".to_owned()])
+        );
         assert_eq!(open("## One\n- [x] a\n## Two\n* [ ] c\n"), (2, vec![]));
         assert_eq!(open("1. [ ] a\n2) [X] b\n- [ ] c"), (3, vec!["a".to_owned()]));
         assert_eq!(open("no boxes\n- item\n- [?] x"), (0, vec![]));
@@ -108,7 +111,8 @@ mod tests {
 
     #[test]
     fn assumptions_are_lines_of_their_own() {
-        let plan = Plan::parse("file_exists: src/a.rs\n- file_absent: `b c`\nsays file_exists: x\nfile_exists:\n");
+        let plan =
+            Plan::parse("file_exists: src/a.rs\n- file_absent: `b c`\nsays file_exists: x\nfile_exists:\n");
         let assumed: Vec<_> = plan.assumptions.iter().map(|it| (it.path.as_str(), it.exists)).collect();
         assert_eq!(assumed, [("src/a.rs", true), ("b c", false)]);
     }

@@ -40,7 +40,8 @@ impl Constraints {
     /// offered lately.
     pub fn offer(&mut self, tokens: u64) -> Option<String> {
         let kept: Vec<String> = self.kept.iter().cloned().collect();
-        let is_known = |(before, at): &(Vec<String>, u64)| *before == kept && tokens.saturating_sub(*at) < AGAIN;
+        let is_known =
+            |(before, at): &(Vec<String>, u64)| *before == kept && tokens.saturating_sub(*at) < AGAIN;
         if kept.is_empty() || self.offered.as_ref().is_some_and(is_known) {
             return None;
         }
@@ -79,7 +80,8 @@ fn sentences(line: &str) -> impl Iterator<Item = &str> {
             return None;
         }
         let ends = |(at, end): &(usize, char)| {
-            matches!(end, '.' | '!' | '?' | ';') && rest[at + end.len_utf8()..].chars().next().is_none_or(char::is_whitespace)
+            matches!(end, '.' | '!' | '?' | ';')
+                && rest[at + end.len_utf8()..].chars().next().is_none_or(char::is_whitespace)
         };
         let end = rest.char_indices().find(ends).map_or(rest.len(), |(at, end)| at + end.len_utf8());
         let sentence = rest[..end].trim_end();

@@ -23,8 +23,18 @@ const BEGINNINGS: &[(&str, usize)] = &[
     ("eyJ", 24),
 ];
 /// Names behind which, with `=` or `:`, a secret stands.
-const NAMES: &[&str] =
-    &["password", "passwd", "pwd", "secret", "token", "api_key", "apikey", "api-key", "access_key", "private_key"];
+const NAMES: &[&str] = &[
+    "password",
+    "passwd",
+    "pwd",
+    "secret",
+    "token",
+    "api_key",
+    "apikey",
+    "api-key",
+    "access_key",
+    "private_key",
+];
 /// Letters and digits running that no word has.
 const LONG_BASE64: usize = 40;
 const LONG_HEX: usize = 32;
@@ -98,7 +108,8 @@ fn is_token(word: &str) -> bool {
     let begins = |(beginning, more): &(&str, usize)| {
         word.match_indices(beginning).any(|(at, _)| {
             // Within a longer word only behind a separator: `task-…` is no key.
-            let is_begun = word[..at].chars().next_back().is_none_or(|before| !before.is_ascii_alphanumeric());
+            let is_begun =
+                word[..at].chars().next_back().is_none_or(|before| !before.is_ascii_alphanumeric());
             is_begun && word.len() - at - beginning.len() >= *more
         })
     };
@@ -107,7 +118,9 @@ fn is_token(word: &str) -> bool {
     }
     let runs = |is_in: fn(char) -> bool, long: usize| {
         word.split(|character| !is_in(character)).any(|run| {
-            run.len() >= long && run.bytes().any(|byte| byte.is_ascii_digit()) && run.bytes().any(|byte| byte.is_ascii_alphabetic())
+            run.len() >= long
+                && run.bytes().any(|byte| byte.is_ascii_digit())
+                && run.bytes().any(|byte| byte.is_ascii_alphabetic())
         })
     };
     runs(|character| character.is_ascii_hexdigit(), LONG_HEX)

@@ -132,11 +132,14 @@ pub struct Circumstances<'a> {
 /// Whether a message says that the work is finished. A word before it that denies it counts.
 fn says_finished(message: &str) -> bool {
     let text = message.to_lowercase();
-    let words: Vec<&str> =
-        text.split(|character: char| !character.is_alphanumeric() && character != '\'').filter(|word| !word.is_empty()).collect();
+    let words: Vec<&str> = text
+        .split(|character: char| !character.is_alphanumeric() && character != '\'')
+        .filter(|word| !word.is_empty())
+        .collect();
     words.iter().enumerate().any(|(at, word)| {
         let denied = words[at.saturating_sub(3)..at].iter().any(|before| {
-            matches!(*before, "not" | "never" | "no" | "nothing" | "until" | "when" | "once" | "if" | "be") || before.ends_with("n't")
+            matches!(*before, "not" | "never" | "no" | "nothing" | "until" | "when" | "once" | "if" | "be")
+                || before.ends_with("n't")
         });
         matches!(*word, "done" | "finished" | "completed" | "complete") && !denied
     })

@@ -11,7 +11,8 @@ const MAX_DEPTH: usize = 8;
 /// Programs for which exit code 1 is an answer, and no failure.
 const ANSWER_BY_ONE: [&str; 6] = ["grep", "egrep", "fgrep", "rg", "test", "diff"];
 /// Words that begin or join commands and are none.
-const RESERVED: [&str; 11] = ["if", "then", "else", "elif", "while", "until", "do", "!", "{", "time", "coproc"];
+const RESERVED: [&str; 11] =
+    ["if", "then", "else", "elif", "while", "until", "do", "!", "{", "time", "coproc"];
 /// Where output goes that is kept nowhere.
 const NOWHERE: [&str; 4] = ["/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty"];
 
@@ -241,7 +242,9 @@ mod tests {
 
     #[test]
     fn what_is_not_whole_or_nests_without_end_is_read_all_the_same() {
-        for command in ["echo 'open", "echo \"open $(", "echo `", "cat <<EOF", ">", "<<", "&&", "$((", "a\\", "((", "$("] {
+        for command in
+            ["echo 'open", "echo \"open $(", "echo `", "cat <<EOF", ">", "<<", "&&", "$((", "a\\", "((", "$("]
+        {
             Guess::of(command);
         }
         let deep = format!("{}rm x{}", "$(".repeat(50_000), ")".repeat(50_000));

@@ -90,7 +90,11 @@ impl Store {
         let listed = durable::list_at_most(directory, MAX_FILES);
         let (names, _) = listed
             .map_err(|why| StoreError::Unreadable { path: durable::shown(directory).to_string(), why })?;
-        Ok(names.into_iter().filter_map(|name| name.into_string().ok()).filter(|name| !name.starts_with('.')).collect())
+        Ok(names
+            .into_iter()
+            .filter_map(|name| name.into_string().ok())
+            .filter(|name| !name.starts_with('.'))
+            .collect())
     }
 
     fn directories(&self, directory: &Path) -> Result<Vec<String>, StoreError> {

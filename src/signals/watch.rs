@@ -67,6 +67,8 @@ pub struct Watch {
     signal: Option<Signal>,
     report: Option<Report>,
     request: String,
+    /// When the user's last turn was written.
+    asked_at: Option<u64>,
     answer: Option<Answered>,
     /// Whether anything was changed since the user's turn.
     mutated: bool,
@@ -109,6 +111,7 @@ impl Watch {
                 self.tokens += estimated_tokens(text);
                 let before = self.close();
                 self.turn(text);
+                self.asked_at = step.at;
                 before
             }
             Said::Chief(text) => {
@@ -186,7 +189,15 @@ impl Watch {
         let failed = round.acts.iter().any(|act| matches!(act.deed, Deed::Check { failed: true, .. }));
         push(&mut self.recent, (Named { entry: round.entry.clone(), what }, failed), NAMED);
         let (entry, report) = (round.entry.clone(), round.report.clone());
-        Outcome { round: self.count, entry, novel, mutated: round.mutated(), signal, report, calls: round.calls() }
+        Outcome {
+            round: self.count,
+            entry,
+            novel,
+            mutated: round.mutated(),
+            signal,
+            report,
+            calls: round.calls(),
+        }
     }
 
     /// What is advised as of now.
@@ -212,7 +223,8 @@ impl Watch {
             Signal::Loop => all.skip(last(running)).map(|(named, _)| named.clone()).collect(),
             Signal::NoProgress => all.skip(last(stale)).map(|(named, _)| named.clone()).collect(),
             Signal::Recovery => {
-                let failed: Vec<Named> = all.filter(|(_, failed)| *failed).map(|(named, _)| named.clone()).collect();
+                let failed: Vec<Named> =
+                    all.filter(|(_, failed)| *failed).map(|(named, _)| named.clone()).collect();
                 failed[failed.len().saturating_sub(super::detect::RECOVERY as usize)..].to_vec()
             }
         }
@@ -253,6 +265,11 @@ impl Watch {
     /// What the user asked last.
     pub fn request(&self) -> &str {
         &self.request
+    }
+
+    /// When, in milliseconds since the epoch.
+    pub fn asked_at(&self) -> Option<u64> {
+        self.asked_at
     }
 
     /// The answer that ended the lead's turn, if it has ended.

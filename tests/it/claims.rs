@@ -38,8 +38,12 @@ fn what_speaks_against_a_claim_costs_nothing_to_find() {
         let ran = place.run(&gate(more));
         ran.assert_harmless();
         let json = ran.json();
-        let codes: Vec<String> =
-            json["objections"].as_array().unwrap().iter().map(|it| it["code"].as_str().unwrap().to_owned()).collect();
+        let codes: Vec<String> = json["objections"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|it| it["code"].as_str().unwrap().to_owned())
+            .collect();
         assert_eq!(ran.code, i32::from(!codes.is_empty()), "{json}");
         (codes, json["content_only"] == true)
     };
@@ -112,7 +116,19 @@ fn a_long_answer_is_folded_where_that_is_configured() {
     fs::write(place.path("c.toml"), config).unwrap();
     let ran = place.run(&gate(&["--dry-run", "--config", "c.toml"]));
     let folded = ran.json()["final_answer"].as_str().unwrap().to_owned();
-    assert!(folded.contains("\nline 39 of it\n[... 2920 lines omitted]\nline 2960 of it\n"), "{folded:.2000}");
+    assert!(
+        folded.contains("\nline 39 of it\n[... 2920 lines omitted]\nline 2960 of it\n"),
+        "{folded:.2000}"
+    );
+    assert_eq!(ran.json()["final_entry"], "00000001");
+    // The whole is written first, where that is wanted; what is not folded is not.
+    fs::create_dir(place.path("spill")).unwrap();
+    let ran = place.run(&gate(&["--dry-run", "--config", "c.toml", "--spill", "spill"]));
+    assert_eq!(ran.json()["final_answer"], folded);
+    let files: Vec<_> = fs::read_dir(place.path("spill")).unwrap().map(|it| it.unwrap().path()).collect();
+    assert_eq!((files.len(), fs::read_to_string(&files[0]).unwrap()), (1, long));
+    assert_eq!(place.run(&gate(&["--dry-run", "--config", "c.toml", "--spill", "absent"])).code, 4);
+    assert_eq!(place.run(&gate(&["--spill", "spill"])).code, 2);
 }
 
 #[test]
@@ -133,14 +149,27 @@ fn a_verdict_is_worth_what_it_quotes() {
         (format!(" {}\n", json!({"gaps": [], "verdict": "pass"})), Verdict::Pass),
         (json!({"verdict": "gaps", "gaps": [good]}).to_string(), gaps(&[good])),
         (
-            json!({"verdict": "gaps", "gaps": ["it's \u{201c}the parser and its tests\u{201d}", "no quote"]}).to_string(),
+            json!({"verdict": "gaps", "gaps": ["it's \u{201c}the parser and its tests\u{201d}", "no quote"]})
+                .to_string(),
             gaps(&["it's \u{201c}the parser and its tests\u{201d}"]),
         ),
-        (json!({"verdict": "gaps", "gaps": ["`let x = \"quoted in code\";`"]}).to_string(), gaps(&["`let x = \"quoted in code\";`"])),
+        (
+            json!({"verdict": "gaps", "gaps": ["`let x = \"quoted in code\";`"]}).to_string(),
+            gaps(&["`let x = \"quoted in code\";`"]),
+        ),
         (json!({"verdict": "gaps", "gaps": ["'cargo test'"]}).to_string(), worthless(Worthless::Unfounded)),
-        (json!({"verdict": "gaps", "gaps": ["'cargo test --everything'"]}).to_string(), worthless(Worthless::Unfounded)),
-        (json!({"verdict": "gaps", "gaps": ["'only an earlier gap said so'"]}).to_string(), worthless(Worthless::Unfounded)),
-        (json!({"verdict": "gaps", "gaps": ["'             '"]}).to_string(), worthless(Worthless::Unfounded)),
+        (
+            json!({"verdict": "gaps", "gaps": ["'cargo test --everything'"]}).to_string(),
+            worthless(Worthless::Unfounded),
+        ),
+        (
+            json!({"verdict": "gaps", "gaps": ["'only an earlier gap said so'"]}).to_string(),
+            worthless(Worthless::Unfounded),
+        ),
+        (
+            json!({"verdict": "gaps", "gaps": ["'             '"]}).to_string(),
+            worthless(Worthless::Unfounded),
+        ),
         (json!({"verdict": "gaps", "gaps": []}).to_string(), worthless(Worthless::Contradiction)),
         (json!({"verdict": "pass", "gaps": ["x"]}).to_string(), worthless(Worthless::Contradiction)),
         (json!({"verdict": "PASS", "gaps": []}).to_string(), worthless(Worthless::Form)),
@@ -153,13 +182,19 @@ fn a_verdict_is_worth_what_it_quotes() {
         ("The verdict is: pass".to_owned(), worthless(Worthless::Form)),
         (String::new(), worthless(Worthless::Form)),
         ("[".repeat(60_000), worthless(Worthless::Form)),
-        (format!("{{\"verdict\":\"pass\",\"gaps\":[]}}{}", " ".repeat(MAX_VERDICT)), worthless(Worthless::TooLarge)),
+        (
+            format!("{{\"verdict\":\"pass\",\"gaps\":[]}}{}", " ".repeat(MAX_VERDICT)),
+            worthless(Worthless::TooLarge),
+        ),
     ] {
         assert_eq!(of(&answer), wanted, "{answer:.200}");
     }
     let pass = b"{\"verdict\":\"pass\",\"gaps\":[]}";
     assert_eq!(verdict(false, pass, &evidence), worthless(Worthless::Ended));
-    assert_eq!(verdict(true, b"{\"verdict\":\"pass\",\"gaps\":[]}\xff", &evidence), worthless(Worthless::Form));
+    assert_eq!(
+        verdict(true, b"{\"verdict\":\"pass\",\"gaps\":[]}\xff", &evidence),
+        worthless(Worthless::Form)
+    );
 }
 
 #[test]
@@ -174,7 +209,11 @@ fn the_budget_of_runs_ends() {
     assert_eq!(attempts.take(Verdict::Pass, 6, 2), Step::Verified);
     let mut attempts = Attempts::default();
     attempts.take(gaps("No test of `x`."), 5, 9);
-    assert_eq!(attempts.take(gaps("no  test of X"), 5, 9), Step::Draft(vec!["no  test of X".to_owned()]), "nothing was done");
+    assert_eq!(
+        attempts.take(gaps("no  test of X"), 5, 9),
+        Step::Draft(vec!["no  test of X".to_owned()]),
+        "nothing was done"
+    );
     assert_eq!(attempts.take(gaps("no test of x"), 6, 9), Step::SameGaps);
     let mut attempts = Attempts::default();
     attempts.take(gaps("a"), 5, 2);
@@ -200,11 +239,20 @@ fn an_answer_is_judged_by_the_verb() {
     ] {
         let ran = place.run(&gate(more));
         let json = ran.json();
-        assert_eq!((ran.code, &json["verdict"], &json["next"]), (code, &verdict.into(), &next.into()), "{more:?}");
+        assert_eq!(
+            (ran.code, &json["verdict"], &json["next"]),
+            (code, &verdict.into(), &next.into()),
+            "{more:?}"
+        );
     }
     let ran = place.run(&["gate", "--file", "s.jsonl", "--verdict", "gaps"]);
-    assert!(ran.stdout.contains(&format!("Draft: The work is not done yet. What is missing:\n- {gap}")), "{}", ran.stdout);
-    let ran = place.run_with(&["gate", "--file", "s.jsonl", "--verdict", "-"], b"{\"verdict\":\"pass\",\"gaps\":[]}");
+    assert!(
+        ran.stdout.contains(&format!("Draft: The work is not done yet. What is missing:\n- {gap}")),
+        "{}",
+        ran.stdout
+    );
+    let ran = place
+        .run_with(&["gate", "--file", "s.jsonl", "--verdict", "-"], b"{\"verdict\":\"pass\",\"gaps\":[]}");
     assert!(ran.code == 0 && ran.stdout.contains("Verdict: pass"), "{}", ran.stdout);
     assert_eq!(place.run(&gate(&["--verdict", "absent"])).code, 4);
     assert_eq!(place.run(&gate(&["--verdict", "pass", "--earlier", "nonsense"])).code, 1);
@@ -228,7 +276,14 @@ fn a_verifier_of_the_leads_own_family_is_told() {
 /// Runs git to prepare a test; nothing of the caller's configuration.
 fn prepare(directory: &Path, arguments: &[&str]) {
     let mut command = Command::new("git");
-    command.current_dir(directory).args(["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "init.defaultBranch=main"]);
+    command.current_dir(directory).args([
+        "-c",
+        "user.name=t",
+        "-c",
+        "user.email=t@example.org",
+        "-c",
+        "init.defaultBranch=main",
+    ]);
     command.args(arguments).env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
     let ran = command.output().unwrap();
     assert!(ran.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&ran.stderr));
@@ -304,7 +359,8 @@ fn nothing_that_a_repository_configures_is_run() {
     assert!(!outside.path().join("ran").exists(), "{:?}", fs::read_to_string(outside.path().join("ran")));
     assert_eq!(fs::read(top.join(".git/index")).unwrap(), index, "only read");
     // The traps work: plain git runs at least one of them.
-    let _ = Command::new("git").args(["-C", top.to_str().unwrap(), "-c", "core.worktree=..", "diff"]).output();
+    let _ =
+        Command::new("git").args(["-C", top.to_str().unwrap(), "-c", "core.worktree=..", "diff"]).output();
     assert!(outside.path().join("ran").exists());
 }
 
@@ -335,7 +391,11 @@ fn what_git_says_is_bounded_and_its_refusals_are_told() {
     let error = git::look(fresh.path()).unwrap_err();
     assert!(matches!(error, GitError::Refused { .. }), "{error}");
     let left = |name: &std::ffi::OsStr| name.to_string_lossy().starts_with("headman-git-");
-    let left: Vec<_> = fs::read_dir(std::env::temp_dir()).unwrap().map(|it| it.unwrap().file_name()).filter(|it| left(it)).collect();
+    let left: Vec<_> = fs::read_dir(std::env::temp_dir())
+        .unwrap()
+        .map(|it| it.unwrap().file_name())
+        .filter(|it| left(it))
+        .collect();
     // Other tests may look at the same time, each with one of its own.
     assert!(left.len() <= 4, "{left:?}");
     let place = place(&[edit(), test()]);

@@ -11,6 +11,7 @@ mod chief_service;
 mod claims;
 mod cli;
 mod cli_check;
+mod cli_config;
 mod cli_doctor;
 mod cli_herd;
 mod cli_support;

@@ -110,9 +110,14 @@ fn runs_change_what_a_memory_is_worth_until_it_is_spent() {
         it.learn(outcome);
         assert_eq!(it.importance, wanted, "{outcome:?}");
     }
-    for (importance, days, spent) in
-        [(0.8, 1_000, false), (0.41, 1_000, false), (0.4, 90, false), (0.4, 91, true), (0.11, 0, false), (0.1, 0, true)]
-    {
+    for (importance, days, spent) in [
+        (0.8, 1_000, false),
+        (0.41, 1_000, false),
+        (0.4, 90, false),
+        (0.4, 91, true),
+        (0.11, 0, false),
+        (0.1, 0, true),
+    ] {
         it.importance = importance;
         assert_eq!(it.is_spent(THEN + days * DAY), spent, "{importance} after {days}");
     }
@@ -155,7 +160,8 @@ fn what_fits_best_comes_first_and_never_more_than_five() {
 fn place() -> Place {
     let place = Place::new();
     let request = "Never push to main, ask me before.\nUse the staging cluster for this.";
-    fs::write(place.path("s.jsonl"), session_file(&[], request, Some("I will push to main anyway."))).unwrap();
+    fs::write(place.path("s.jsonl"), session_file(&[], request, Some("I will push to main anyway.")))
+        .unwrap();
     place
 }
 
@@ -180,10 +186,16 @@ fn only_what_an_operator_wrote_is_kept() {
         assert_eq!((ran.code, &ran.json()["error"]["code"]), (code, &kind.into()), "{quote}: {}", ran.stderr);
     }
     assert!(!place.state_dir().exists(), "nothing was made");
-    let ran = place.run(&add("Never push to main, ask me before.\nUse the staging", &["--tag", "git", "--role", "dev:ops"]));
+    let ran = place.run(&add(
+        "Never push to main, ask me before.\nUse the staging",
+        &["--tag", "git", "--role", "dev:ops"],
+    ));
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     let json = ran.json();
-    assert_eq!((&json["source"], &json["project"], &json["role"]), (&"s-1#00000000".into(), &"w".into(), &"dev:ops".into()));
+    assert_eq!(
+        (&json["source"], &json["project"], &json["role"]),
+        (&"s-1#00000000".into(), &"w".into(), &"dev:ops".into())
+    );
     let name = json["name"].as_str().unwrap();
     assert!(name.starts_with("w/dev/20") && name.ends_with("-no-push"), "{name}");
     let path = place.state_dir().join("learning").join(format!("{name}.md"));
@@ -196,7 +208,10 @@ fn only_what_an_operator_wrote_is_kept() {
     }
     assert_eq!(place.run(&add("Use the staging cluster", &[])).json()["error"]["code"], "enough");
     for _ in 0..2 {
-        assert_eq!(place.run(&add("Use the staging cluster", &["--type", "orientation", "--global"])).code, 0);
+        assert_eq!(
+            place.run(&add("Use the staging cluster", &["--type", "orientation", "--global"])).code,
+            0
+        );
     }
     let ran = place.run(&add("Use the staging cluster", &["--type", "orientation"]));
     assert_eq!(ran.json()["error"]["code"], "enough");
@@ -208,20 +223,28 @@ fn what_is_kept_is_found_shown_learnt_from_and_put_away() {
     let place = place();
     assert_eq!(place.run(&["memory", "list"]).stdout, "Nothing is kept.\n");
     assert!(!place.state_dir().exists(), "nothing was made");
-    let name = |more: &[&str]| place.run(&add("Never push to main", more)).json()["name"].as_str().unwrap().to_owned();
+    let name = |more: &[&str]| {
+        place.run(&add("Never push to main", more)).json()["name"].as_str().unwrap().to_owned()
+    };
     let (mine, everywhere) = (name(&[]), name(&["--global"]));
     let listed = |more: &[&str]| {
         let ran = place.run(&[&["memory", "list", "--json"][..], more].concat());
         assert_eq!(ran.code, 0, "{}", ran.stderr);
         let lines = ran.stdout.lines().filter(|line| !line.is_empty());
-        lines.map(|line| serde_json::from_str::<Value>(line).unwrap()["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+        lines
+            .map(|line| serde_json::from_str::<Value>(line).unwrap()["name"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
     };
     assert_eq!(listed(&[]), [everywhere.clone(), mine.clone()]);
     assert_eq!(listed(&["--project", "other"]), [everywhere.clone()]);
     assert_eq!(listed(&["--for", "may I push?"]), [mine.clone(), everywhere.clone()]);
     let short = mine.rsplit('/').next().unwrap();
     let shown = place.run(&["memory", "show", &mine]);
-    assert!(shown.stdout.starts_with("---\ntitle: \"No push\"\ncontent: \"Never push to main\"\n"), "{}", shown.stdout);
+    assert!(
+        shown.stdout.starts_with("---\ntitle: \"No push\"\ncontent: \"Never push to main\"\n"),
+        "{}",
+        shown.stdout
+    );
     assert_eq!(place.run(&["memory", "show", "nothing"]).code, 1);
     let learn = |outcome| place.run(&["memory", "learn", &mine, outcome, "--json"]);
     assert_eq!(learn("pass").json()["importance"], 0.95);
@@ -232,7 +255,10 @@ fn what_is_kept_is_found_shown_learnt_from_and_put_away() {
     assert_eq!((&spent["importance"], &spent["archived"]), (&0.05.into(), &true.into()));
     assert_eq!(spent["name"], format!("w/lead/archive/{short}"));
     assert_eq!(learn("pass").code, 1, "it is away");
-    assert_eq!(place.run(&["memory", "archive", &everywhere, "--json"]).json()["name"], everywhere.replace("_/", "_/archive/"));
+    assert_eq!(
+        place.run(&["memory", "archive", &everywhere, "--json"]).json()["name"],
+        everywhere.replace("_/", "_/archive/")
+    );
     assert_eq!(place.run(&["memory", "archive", &everywhere.replace("_/", "_/archive/")]).code, 1);
     assert_eq!((listed(&[]).len(), listed(&["--archived"]).len()), (0, 2));
 }
@@ -263,7 +289,11 @@ fn what_others_put_there_is_told_and_left_alone() {
     fs::write(place.state_dir().join("VERSION"), "2\n").unwrap();
     let before = place.picture();
     assert_eq!(place.run(&["memory", "list"]).code, 0);
-    for arguments in [&["memory", "archive", &name][..], &["memory", "learn", &name, "pass"], &add("Never push to main", &[])] {
+    for arguments in [
+        &["memory", "archive", &name][..],
+        &["memory", "learn", &name, "pass"],
+        &add("Never push to main", &[]),
+    ] {
         assert_eq!(place.run(arguments).code, 4, "{arguments:?}");
     }
     assert_eq!(place.picture(), before, "only read");

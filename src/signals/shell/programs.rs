@@ -13,50 +13,130 @@ const BY_WORD: &[(&[&str], &[&str])] = &[
     (
         &["npm", "pnpm", "yarn", "bun"],
         &[
-            "install", "i", "ci", "add", "remove", "rm", "uninstall", "un", "update", "up", "upgrade", "link", "unlink",
-            "publish", "init", "create", "version", "dedupe", "prune", "rebuild",
+            "install",
+            "i",
+            "ci",
+            "add",
+            "remove",
+            "rm",
+            "uninstall",
+            "un",
+            "update",
+            "up",
+            "upgrade",
+            "link",
+            "unlink",
+            "publish",
+            "init",
+            "create",
+            "version",
+            "dedupe",
+            "prune",
+            "rebuild",
         ],
     ),
     (&["pip", "pip3", "pipx"], &["install", "uninstall", "download", "wheel", "upgrade", "inject"]),
     (&["uv"], &["add", "remove", "sync", "lock", "init", "venv", "publish"]),
     (&["poetry", "pdm"], &["add", "remove", "install", "update", "lock", "init", "publish", "sync"]),
     (&["bundle", "gem", "composer"], &["install", "update", "add", "remove", "require", "uninstall", "push"]),
-    (&["cargo"], &["add", "remove", "rm", "install", "uninstall", "new", "init", "update", "publish", "clean", "fix", "yank"]),
+    (
+        &["cargo"],
+        &[
+            "add",
+            "remove",
+            "rm",
+            "install",
+            "uninstall",
+            "new",
+            "init",
+            "update",
+            "publish",
+            "clean",
+            "fix",
+            "yank",
+        ],
+    ),
     (&["go"], &["get", "install", "generate", "fmt", "clean"]),
     (
         &["apt", "apt-get", "dnf", "yum", "brew", "apk", "zypper", "snap"],
-        &["install", "remove", "purge", "upgrade", "update", "add", "del", "autoremove", "dist-upgrade", "reinstall", "uninstall"],
+        &[
+            "install",
+            "remove",
+            "purge",
+            "upgrade",
+            "update",
+            "add",
+            "del",
+            "autoremove",
+            "dist-upgrade",
+            "reinstall",
+            "uninstall",
+        ],
     ),
     (
         &["docker", "podman"],
         &[
-            "run", "rm", "rmi", "build", "push", "pull", "start", "stop", "restart", "kill", "create", "exec", "cp", "tag",
-            "commit", "load", "import", "prune", "up", "down",
+            "run", "rm", "rmi", "build", "push", "pull", "start", "stop", "restart", "kill", "create",
+            "exec", "cp", "tag", "commit", "load", "import", "prune", "up", "down",
         ],
     ),
     (
         &["kubectl", "oc"],
         &[
-            "apply", "create", "delete", "edit", "patch", "replace", "scale", "set", "label", "annotate", "rollout", "drain",
-            "cordon", "uncordon", "taint", "exec", "cp", "run", "expose",
+            "apply", "create", "delete", "edit", "patch", "replace", "scale", "set", "label", "annotate",
+            "rollout", "drain", "cordon", "uncordon", "taint", "exec", "cp", "run", "expose",
         ],
     ),
     (&["helm"], &["install", "upgrade", "uninstall", "rollback", "repo"]),
     (&["terraform", "tofu"], &["apply", "destroy", "import", "init", "taint", "untaint"]),
-    (&["systemctl", "service"], &["start", "stop", "restart", "reload", "enable", "disable", "mask", "unmask", "daemon-reload"]),
+    (
+        &["systemctl", "service"],
+        &["start", "stop", "restart", "reload", "enable", "disable", "mask", "unmask", "daemon-reload"],
+    ),
     (&["make", "ninja", "just"], &["install", "uninstall", "clean", "distclean", "deploy", "fmt", "format"]),
 ];
 
 /// Words of git that change something.
 const GIT: &[&str] = &[
-    "commit", "push", "pull", "fetch", "merge", "rebase", "reset", "checkout", "switch", "restore", "add", "rm", "mv",
-    "cherry-pick", "revert", "apply", "am", "clean", "clone", "init", "gc", "prune", "filter-branch", "update-index",
-    "update-ref", "read-tree", "write-tree", "commit-tree", "symbolic-ref", "lfs", "subtree",
+    "commit",
+    "push",
+    "pull",
+    "fetch",
+    "merge",
+    "rebase",
+    "reset",
+    "checkout",
+    "switch",
+    "restore",
+    "add",
+    "rm",
+    "mv",
+    "cherry-pick",
+    "revert",
+    "apply",
+    "am",
+    "clean",
+    "clone",
+    "init",
+    "gc",
+    "prune",
+    "filter-branch",
+    "update-index",
+    "update-ref",
+    "read-tree",
+    "write-tree",
+    "commit-tree",
+    "symbolic-ref",
+    "lfs",
+    "subtree",
 ];
 
 /// Programs that run the command behind them, and their options that take a word.
 const WRAPPERS: &[(&str, &[&str])] = &[
-    ("sudo", &["-u", "-g", "-h", "-p", "-C", "-r", "-t", "-D", "-R", "-T", "-U", "--user", "--group", "--chdir"]),
+    (
+        "sudo",
+        &["-u", "-g", "-h", "-p", "-C", "-r", "-t", "-D", "-R", "-T", "-U", "--user", "--group", "--chdir"],
+    ),
     ("doas", &["-u", "-C"]),
     ("env", &["-u", "-C", "-S", "--unset", "--chdir"]),
     ("nohup", &[]),
@@ -70,7 +150,23 @@ const WRAPPERS: &[(&str, &[&str])] = &[
     ("stdbuf", &["-i", "-o", "-e"]),
     ("setsid", &[]),
     ("chronic", &[]),
-    ("xargs", &["-n", "-I", "-L", "-P", "-d", "-E", "-s", "-a", "--max-args", "--max-procs", "--replace", "--delimiter"]),
+    (
+        "xargs",
+        &[
+            "-n",
+            "-I",
+            "-L",
+            "-P",
+            "-d",
+            "-E",
+            "-s",
+            "-a",
+            "--max-args",
+            "--max-procs",
+            "--replace",
+            "--delimiter",
+        ],
+    ),
     ("strace", &["-e", "-o", "-p", "-s"]),
 ];
 
@@ -82,7 +178,9 @@ pub(super) fn behind_wrappers(mut words: &[String]) -> &[String] {
         }
         let Some((first, rest)) = words.split_first() else { return words };
         let name = first.rsplit('/').next().unwrap_or_default();
-        let Some((_, with_word)) = WRAPPERS.iter().find(|(wrapper, _)| *wrapper == name) else { return words };
+        let Some((_, with_word)) = WRAPPERS.iter().find(|(wrapper, _)| *wrapper == name) else {
+            return words;
+        };
         // Where nothing follows, the wrapper itself is what runs: `env`, `command -v x`.
         let mut behind = rest;
         while let Some((option, more)) = behind.split_first().filter(|(option, _)| option.starts_with('-')) {
@@ -111,7 +209,8 @@ fn is_assignment(word: &str) -> bool {
     let Some((name, _)) = word.split_once('=') else { return false };
     let name = name.strip_suffix('+').unwrap_or(name);
     let is_first = |byte: u8| byte == b'_' || byte.is_ascii_alphabetic();
-    name.bytes().next().is_some_and(is_first) && name.bytes().all(|byte| is_first(byte) || byte.is_ascii_digit())
+    name.bytes().next().is_some_and(is_first)
+        && name.bytes().all(|byte| is_first(byte) || byte.is_ascii_digit())
 }
 
 /// The command line that `program` runs, where it is one that runs such.
@@ -119,12 +218,14 @@ pub(super) fn script(program: &str, arguments: &[&str]) -> Option<String> {
     match program {
         "eval" => Some(arguments.join(" ")),
         "sh" | "bash" | "zsh" | "dash" | "ksh" | "ash" | "su" => {
-            let is_command = |option: &&str| option.starts_with('-') && !option.starts_with("--") && option.ends_with('c');
+            let is_command =
+                |option: &&str| option.starts_with('-') && !option.starts_with("--") && option.ends_with('c');
             let at = arguments.iter().position(is_command)?;
             arguments.get(at + 1).map(|script| (*script).to_owned())
         }
         "find" | "fd" => {
-            let at = arguments.iter().position(|it| matches!(*it, "-exec" | "-execdir" | "-ok" | "-x" | "-X"))?;
+            let at =
+                arguments.iter().position(|it| matches!(*it, "-exec" | "-execdir" | "-ok" | "-x" | "-X"))?;
             if arguments.contains(&"-delete") {
                 return None;
             }
@@ -161,12 +262,15 @@ pub(super) fn mutates(program: &str, arguments: &[&str]) -> bool {
             // An option's letters end where one takes the rest of the word.
             let in_place = |it: &&str| {
                 let letters = it.strip_prefix('-').filter(|letters| !letters.starts_with('-'));
-                letters.is_some_and(|letters| letters.split(['e', 'f', 'l']).next().is_some_and(|it| it.contains('i')))
+                letters.is_some_and(|letters| {
+                    letters.split(['e', 'f', 'l']).next().is_some_and(|it| it.contains('i'))
+                })
             };
             arguments.iter().any(|it| in_place(it) || it.starts_with("--in-place"))
         }
         "perl" | "ruby" => arguments.iter().any(|it| {
-            let letters = it.strip_prefix('-').filter(|letters| !letters.starts_with('-')).unwrap_or_default();
+            let letters =
+                it.strip_prefix('-').filter(|letters| !letters.starts_with('-')).unwrap_or_default();
             letters.split(['e', 'E', 'I', 'M', 'm', 'r']).next().is_some_and(|letters| letters.contains('i'))
         }),
         "awk" | "gawk" => arguments.windows(2).any(|pair| pair == ["-i", "inplace"]),
@@ -176,12 +280,19 @@ pub(super) fn mutates(program: &str, arguments: &[&str]) -> bool {
         }
         "tar" | "bsdtar" => {
             let bundled = arguments.first().copied().unwrap_or_default();
-            let lists = bundled.trim_start_matches('-').contains('t') && !bundled.starts_with("--") || has("--list");
+            let lists =
+                bundled.trim_start_matches('-').contains('t') && !bundled.starts_with("--") || has("--list");
             !arguments.is_empty() && !lists && !has("--version") && !has("--help")
         }
         "curl" => {
-            let method = |it: &&str| ["POST", "PUT", "PATCH", "DELETE"].iter().any(|of| it.trim_start_matches("-X") == *of);
-            has_short('o') || has_short('O') || has("--output") || has("--remote-name") || has_short('T')
+            let method = |it: &&str| {
+                ["POST", "PUT", "PATCH", "DELETE"].iter().any(|of| it.trim_start_matches("-X") == *of)
+            };
+            has_short('o')
+                || has_short('O')
+                || has("--output")
+                || has("--remote-name")
+                || has_short('T')
                 || arguments.iter().any(method)
                 || arguments.iter().any(|it| it.starts_with("--data") || *it == "-d" || *it == "--json")
         }
@@ -193,12 +304,15 @@ pub(super) fn mutates(program: &str, arguments: &[&str]) -> bool {
         "find" | "fd" => has("-delete") || has("-fprint"),
         "gh" | "glab" => {
             let changing = [
-                "create", "merge", "close", "edit", "comment", "delete", "reopen", "review", "rerun", "cancel", "upload",
-                "fork", "clone", "rename", "set", "run", "enable", "disable", "checkout", "ready", "sync",
+                "create", "merge", "close", "edit", "comment", "delete", "reopen", "review", "rerun",
+                "cancel", "upload", "fork", "clone", "rename", "set", "run", "enable", "disable", "checkout",
+                "ready", "sync",
             ];
             let words: Vec<&&str> = arguments.iter().filter(|it| !it.starts_with('-')).take(2).collect();
             match words[..] {
-                [&"api", ..] => has("POST") || has("PUT") || has("PATCH") || has("DELETE") || has("-f") || has("-F"),
+                [&"api", ..] => {
+                    has("POST") || has("PUT") || has("PATCH") || has("DELETE") || has("-f") || has("-F")
+                }
                 [_, second] => changing.contains(second),
                 _ => false,
             }
@@ -219,7 +333,8 @@ pub(super) fn mutates(program: &str, arguments: &[&str]) -> bool {
 fn git(arguments: &[&str]) -> bool {
     let mut rest = arguments;
     while let Some((option, more)) = rest.split_first().filter(|(option, _)| option.starts_with('-')) {
-        let takes_word = matches!(*option, "-C" | "-c" | "--git-dir" | "--work-tree" | "--namespace" | "--exec-path");
+        let takes_word =
+            matches!(*option, "-C" | "-c" | "--git-dir" | "--work-tree" | "--namespace" | "--exec-path");
         rest = if takes_word { more.get(1..).unwrap_or_default() } else { more };
     }
     let Some((word, rest)) = rest.split_first() else { return false };
@@ -230,7 +345,18 @@ fn git(arguments: &[&str]) -> bool {
         "branch" => {
             has(&["-d", "-D", "-m", "-M", "-c", "-C", "-f", "-u", "--delete", "--move", "--unset-upstream"])
                 || first.is_some()
-                    && !has(&["--list", "-l", "-a", "-r", "-v", "-vv", "--contains", "--merged", "--no-merged", "--show-current"])
+                    && !has(&[
+                        "--list",
+                        "-l",
+                        "-a",
+                        "-r",
+                        "-v",
+                        "-vv",
+                        "--contains",
+                        "--merged",
+                        "--no-merged",
+                        "--show-current",
+                    ])
         }
         "tag" => first.is_some() && !has(&["-l", "--list", "-n", "--contains", "--points-at", "-v"]),
         "config" => {
@@ -238,13 +364,20 @@ fn git(arguments: &[&str]) -> bool {
             has(&["--unset", "--unset-all", "--add", "--replace-all", "-e", "--edit"])
                 || plain >= 2 && !has(&["--get", "--get-all", "--get-regexp", "get", "list"])
         }
-        "remote" => matches!(first, Some("add" | "remove" | "rm" | "rename" | "set-url" | "prune" | "update" | "set-head")),
-        "worktree" => matches!(first, Some("add" | "remove" | "move" | "prune" | "repair" | "lock" | "unlock")),
+        "remote" => matches!(
+            first,
+            Some("add" | "remove" | "rm" | "rename" | "set-url" | "prune" | "update" | "set-head")
+        ),
+        "worktree" => {
+            matches!(first, Some("add" | "remove" | "move" | "prune" | "repair" | "lock" | "unlock"))
+        }
         "submodule" => !matches!(first, None | Some("status" | "summary")),
         "notes" => matches!(first, Some("add" | "append" | "edit" | "remove" | "copy" | "merge" | "prune")),
         "bisect" => !matches!(first, None | Some("log" | "view" | "visualize")),
         "apply" => !has(&["--check", "--stat", "--numstat", "--summary"]),
-        "add" | "commit" | "push" | "rm" | "mv" | "clean" | "fetch" => !has(&["--dry-run", "-n"]) || *word == "commit" && !has(&["--dry-run"]),
+        "add" | "commit" | "push" | "rm" | "mv" | "clean" | "fetch" => {
+            !has(&["--dry-run", "-n"]) || *word == "commit" && !has(&["--dry-run"])
+        }
         word => GIT.contains(&word),
     }
 }

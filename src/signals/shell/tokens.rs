@@ -22,7 +22,9 @@ enum Target {
     Descriptor,
     Input,
     /// The delimiter of a text that follows, and whether tabs before it don't count.
-    Here { tabs: bool },
+    Here {
+        tabs: bool,
+    },
 }
 
 struct Lexer<'a> {
@@ -104,7 +106,10 @@ impl<'a> Lexer<'a> {
                     self.end_command();
                 }
                 '|' => self.end_command(),
-                '(' if !self.in_word && self.out.last().is_none_or(|last| *last == Token::End) && self.eat("(") => {
+                '(' if !self.in_word
+                    && self.out.last().is_none_or(|last| *last == Token::End)
+                    && self.eat("(") =>
+                {
                     self.arithmetic();
                     self.push("((");
                 }
