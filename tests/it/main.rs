@@ -81,6 +81,7 @@ mod soak;
 mod sources;
 mod stage;
 mod state_block;
+mod steering;
 mod support;
 mod surroundings;
 mod terminal_pty;
