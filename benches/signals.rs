@@ -1,6 +1,7 @@
 //! What the supervisor takes to read a long session from cold, against what its index takes.
 //!
 //! Prints times and ratios; fails where a ratio is over its limit. Times are the best of several rounds.
+#![allow(clippy::unwrap_used, clippy::print_stdout, missing_docs)]
 
 use std::fs::File;
 use std::io::{BufWriter, Write};

@@ -146,16 +146,78 @@ fn steps(tail: &Tail, path: &Path, mut take: impl FnMut(Step)) -> Result<bool, H
         if text.len() != length {
             return Ok(false);
         }
-        let document = Document::decode(&text);
-        let Some(envelope) = document.value().ok().and_then(Envelope::of) else { return Ok(false) };
-        let said = said(entry.kind, &envelope);
-        take(Step { entry: id_text(&entry.id), at: at(&envelope), said });
+        let (at, said) = match (entry.kind, usual::given(&text)) {
+            (Kind::ToolResult, Some(usual)) => usual,
+            _ => {
+                let document = Document::decode(&text);
+                let Some(envelope) = document.value().ok().and_then(Envelope::of) else { return Ok(false) };
+                (at(&envelope), said(entry.kind, &envelope))
+            }
+        };
+        take(Step { entry: id_text(&entry.id), at, said });
     }
     Ok(true)
 }
 
+/// Results of tools in the form they nearly always have, read in one go: they are most of a file.
+mod usual {
+    use std::borrow::Cow;
+
+    use serde::Deserialize;
+    use serde_json::value::RawValue;
+
+    use super::{Given, Said, millis};
+    use crate::contract::text::sha256_hex;
+
+    #[derive(Deserialize)]
+    struct Line<'a> {
+        #[serde(borrow)]
+        timestamp: Cow<'a, str>,
+        #[serde(borrow)]
+        message: Message<'a>,
+    }
+
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Message<'a> {
+        tool_call_id: String,
+        is_error: bool,
+        #[serde(borrow)]
+        content: Vec<Part<'a>>,
+    }
+
+    #[derive(Deserialize)]
+    struct Part<'a> {
+        #[serde(borrow, rename = "type")]
+        kind: Cow<'a, str>,
+        text: Option<String>,
+        #[serde(borrow)]
+        data: Option<&'a RawValue>,
+    }
+
+    /// When it was written and what it says; nothing where it is in another form, which the general
+    /// reader knows: doubled keys, surrogates, what nests without limit.
+    pub(super) fn given(text: &[u8]) -> Option<(Option<u64>, Said)> {
+        let line: Line<'_> = serde_json::from_slice(text).ok()?;
+        let Message { tool_call_id, is_error, mut content } = line.message;
+        let images = content.iter().filter(|part| part.kind == "image");
+        let images =
+            images.map(|part| sha256_hex(part.data.map_or(&[][..], |data| data.get().as_bytes()))).collect();
+        content.retain(|part| part.kind == "text");
+        let text = match &mut content[..] {
+            [part] => part.text.take().unwrap_or_default(),
+            parts => parts.iter().filter_map(|part| part.text.as_deref()).collect(),
+        };
+        Some((millis(&line.timestamp), Said::Given(Given { call: tool_call_id, text, images, is_error })))
+    }
+}
+
 fn at(envelope: &Envelope<'_>) -> Option<u64> {
-    let time: jiff::Timestamp = envelope.text("timestamp")?.to_str_lossy().parse().ok()?;
+    millis(&envelope.text("timestamp")?.to_str_lossy())
+}
+
+fn millis(timestamp: &str) -> Option<u64> {
+    let time: jiff::Timestamp = timestamp.parse().ok()?;
     u64::try_from(time.as_millisecond()).ok()
 }
 
@@ -240,4 +302,52 @@ fn call(part: &Envelope<'_>) -> Option<Call> {
 
 fn image(part: &Envelope<'_>) -> Option<String> {
     (is_of(part, "image")).then(|| sha256_hex(part.get("data").map_or(&[][..], |data| data.raw().as_bytes())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn general(line: &[u8]) -> Option<(Option<u64>, Said)> {
+        let document = Document::decode(line);
+        let envelope = document.value().ok().and_then(Envelope::of)?;
+        Some((at(&envelope), said(Kind::ToolResult, &envelope)))
+    }
+
+    #[test]
+    fn what_is_read_in_one_go_is_what_the_general_reader_reads() {
+        let directory = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/pi");
+        let mut seen = 0;
+        for entry in std::fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_none_or(|it| it != "jsonl") {
+                continue;
+            }
+            for line in std::fs::read(&path).unwrap().split(|byte| *byte == b'\n') {
+                if memchr::memmem::find(line, b"\"role\":\"toolResult\"").is_some() {
+                    let found = usual::given(line);
+                    assert!(found.is_none() || found == general(line), "{}", path.display());
+                    seen += usize::from(found.is_some());
+                }
+            }
+        }
+        assert!(seen > 50, "{seen}");
+        let line =
+            |message: &str| format!("{{\"timestamp\":\"2026-03-01T12:30:45Z\",\"message\":{message}}}");
+        for message in [
+            "{\"toolCallId\":\"c\",\"isError\":false,\"content\":[{\"type\":\"text\",\"text\":\"a\\nb\"},{\"type\":\"image\",\"data\":\"x\"},{\"type\":\"text\",\"text\":\"c\"},{\"type\":\"text\"}]}",
+            "{\"toolCallId\":\"c\",\"isError\":true,\"content\":[]}",
+        ] {
+            let line = line(message);
+            assert_eq!(usual::given(line.as_bytes()), general(line.as_bytes()));
+        }
+        for odd in [
+            "{\"toolCallId\":\"c\",\"isError\":true,\"isError\":false,\"content\":[]}",
+            "{\"toolCallId\":\"c\",\"isError\":true,\"content\":null}",
+            "{\"toolCallId\":\"c\",\"isError\":true,\"content\":[{\"type\":\"text\",\"text\":\"\\ud800\"}]}",
+        ] {
+            assert_eq!(usual::given(line(odd).as_bytes()), None, "{odd}");
+            assert!(general(line(odd).as_bytes()).is_some());
+        }
+    }
 }

@@ -1,32 +1,35 @@
 //! What makes two results the same: keys, and what is left out of a text before it is compared.
 
-use sha2::{Digest, Sha256};
+use std::borrow::Cow;
+use std::hash::{DefaultHasher, Hasher};
+
+use memchr::memmem;
 
 /// Where Pi keeps the whole of an output that it cut; the middle is chance.
 const LOG: (&str, &str) = ("/tmp/pi-bash-", ".log");
 
-/// A digest by which results, calls and rounds are compared.
+/// A digest by which results, calls and rounds are compared, within one process. Who makes two that are the
+/// same on purpose fools nobody but the detectors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Key([u8; 16]);
+pub struct Key(u64);
 
 impl Key {
     /// That of parts, which can't run into each other.
     pub fn of<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Self {
-        let mut digest = Sha256::new();
+        let mut hasher = DefaultHasher::new();
         for part in parts {
-            digest.update((part.len() as u64).to_le_bytes());
-            digest.update(part);
+            hasher.write_usize(part.len());
+            hasher.write(part);
         }
-        let mut key = [0; 16];
-        key.copy_from_slice(&digest.finalize()[..16]);
-        Self(key)
+        Self(hasher.finish())
     }
 
     /// That of several keys in whatever order; how often each occurs counts.
     pub fn of_all(keys: impl IntoIterator<Item = Self>) -> Self {
         let mut keys: Vec<Self> = keys.into_iter().collect();
         keys.sort_unstable();
-        Self::of(keys.iter().map(|key| &key.0[..]))
+        let keys: Vec<[u8; 8]> = keys.into_iter().map(|key| key.0.to_le_bytes()).collect();
+        Self::of(keys.iter().map(|key| &key[..]))
     }
 }
 
@@ -40,13 +43,22 @@ pub fn is_path(argument: &str) -> bool {
 /// of lines, and the names of Pi's logs.
 pub fn normalised(text: &str) -> String {
     let plain = without_escapes(text);
+    let has_logs = memmem::find(plain.as_bytes(), LOG.0.as_bytes()).is_some();
     let mut out = String::with_capacity(plain.len());
-    for (nth, line) in plain.split('\n').enumerate() {
-        if nth > 0 {
+    let mut begin = 0;
+    let ends = memchr::memchr_iter(b'\n', plain.as_bytes()).chain([plain.len()]);
+    for end in ends {
+        if begin > 0 {
             out.push('\n');
         }
+        let line = &plain[begin..end];
         let line = line.strip_suffix('\r').unwrap_or(line).trim_end_matches([' ', '\t']);
-        push_without_logs(&mut out, line);
+        if has_logs {
+            push_without_logs(&mut out, line);
+        } else {
+            out.push_str(line);
+        }
+        begin = end + 1;
     }
     out
 }
@@ -64,8 +76,9 @@ fn push_without_logs(out: &mut String, line: &str) {
 
 /// `text` without the escape sequences of ECMA-48: CSI, strings with their terminators, and those of two
 /// or three characters.
-fn without_escapes(text: &str) -> std::borrow::Cow<'_, str> {
-    if !text.contains(['\u{1b}', '\u{9b}']) {
+fn without_escapes(text: &str) -> Cow<'_, str> {
+    let bytes = text.as_bytes();
+    if memchr::memchr(0x1b, bytes).is_none() && memmem::find(bytes, "\u{9b}".as_bytes()).is_none() {
         return text.into();
     }
     let mut out = String::with_capacity(text.len());

@@ -236,7 +236,7 @@ fn what_is_kept_is_found_shown_learnt_from_and_put_away() {
             .collect::<Vec<_>>()
     };
     assert_eq!(listed(&[]), [everywhere.clone(), mine.clone()]);
-    assert_eq!(listed(&["--project", "other"]), [everywhere.clone()]);
+    assert_eq!(listed(&["--project", "other"]), std::slice::from_ref(&everywhere));
     assert_eq!(listed(&["--for", "may I push?"]), [mine.clone(), everywhere.clone()]);
     let short = mine.rsplit('/').next().unwrap();
     let shown = place.run(&["memory", "show", &mine]);
