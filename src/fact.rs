@@ -18,6 +18,7 @@ use crate::disk::peers::Peer;
 use crate::herd::inventory::Inventory;
 use crate::herd::surroundings::Surroundings;
 use crate::herdr::Registration;
+use crate::pi::activity::Activity;
 
 mod inquiry;
 mod inspection;
@@ -75,8 +76,19 @@ pub enum Fact {
     Peers(Arc<PeersRead>),
     /// The pane of one lead, while it is looked at.
     Peek(Arc<Peek>),
+    /// What a lead's session tells.
+    Activity(SessionId, Arc<SessionRead>),
     /// Leads that are here and are not ours to see.
     Surroundings(Arc<Surroundings>),
+}
+
+/// What was read of a lead's session.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SessionRead {
+    /// What its agent does.
+    Activity(Activity),
+    /// Nothing; safe to print why, and what to do.
+    Unread(String),
 }
 
 /// The peers by name, or why their directory can't be used; safe to print.
@@ -101,6 +113,7 @@ enum Key {
     ChangesLost,
     Peers,
     Peek,
+    Activity(SessionId),
     Surroundings,
 }
 
@@ -124,6 +137,7 @@ impl Fact {
             Fact::ChangesLost(_) => Key::ChangesLost,
             Fact::Peers(_) => Key::Peers,
             Fact::Peek(_) => Key::Peek,
+            Fact::Activity(session, _) => Key::Activity(session.clone()),
             Fact::Surroundings(_) => Key::Surroundings,
         }
     }

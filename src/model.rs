@@ -19,6 +19,10 @@ use crate::herd::surroundings::Surroundings;
 use crate::herd::{Lead, Roster, project};
 use crate::herdr::Registration;
 
+pub mod sessions;
+
+use sessions::Sessions;
+
 /// Outcomes, and answers, kept until the views have seen them.
 const MAX_OUTCOMES: usize = 64;
 
@@ -79,6 +83,7 @@ pub struct Model {
     changes_lost: Option<ChangesLost>,
     peers: Option<Arc<PeersRead>>,
     peek: Option<Arc<Peek>>,
+    sessions: Sessions,
     surroundings: Option<Arc<Surroundings>>,
     sent: BTreeMap<Uuid, Sent>,
     asked: HashMap<(SessionId, Uuid), Asked>,
@@ -113,6 +118,7 @@ impl Model {
             changes_lost: None,
             peers: None,
             peek: None,
+            sessions: Sessions::default(),
             surroundings: None,
             sent: BTreeMap::new(),
             asked: HashMap::new(),
@@ -228,6 +234,13 @@ impl Model {
                 self.peek = Some(peek);
                 false
             }
+            Fact::Activity(lead, read) => {
+                // Of one that is not listed any more it is nobody's.
+                if self.lead(&lead).is_some() {
+                    self.sessions.fold(lead, read, now);
+                }
+                false
+            }
             Fact::Surroundings(surroundings) => {
                 self.surroundings = Some(surroundings);
                 false
@@ -269,6 +282,7 @@ impl Model {
             };
             since.insert(lead.session.clone(), entry);
         }
+        self.sessions.retain(|session| since.contains_key(session));
         self.since = since;
         self.remember_names(&before);
     }
@@ -431,6 +445,11 @@ impl Model {
     /// What is on the pane of `lead`, if that was looked at last.
     pub fn peek(&self, lead: &SessionId) -> Option<&Peek> {
         self.peek.as_deref().filter(|peek| peek.session == *lead)
+    }
+
+    /// What the leads' sessions tell.
+    pub fn sessions(&self) -> &Sessions {
+        &self.sessions
     }
 
     /// Leads that are here and are not ours to see, once that was looked for.

@@ -30,6 +30,7 @@ use crate::herdr::reexec::Reexec;
 use crate::herdr::register::Releaser;
 use crate::herdr::{Located, PaneContext, Registration};
 use crate::model::Model;
+use crate::source::sessions::Followed;
 
 /// Frames are at least this far apart.
 const FRAME: Duration = Duration::from_millis(8);
@@ -163,6 +164,7 @@ async fn console(options: Options, keymap: Keymap) -> Result<Ended, RunError> {
         unsaved: BTreeMap::new(),
         save: Debounce::default(),
         title: Visible::default(),
+        followed: None,
         dirty: true,
         next_frame: None,
         last_frame: None,
@@ -231,6 +233,8 @@ struct Console {
     unsaved: BTreeMap<PathBuf, Draft>,
     save: Debounce,
     title: Visible,
+    /// The leads whose sessions are followed, by the roster's generation.
+    followed: Option<u64>,
     dirty: bool,
     /// When the frame shown is out of date by itself.
     next_frame: Option<Instant>,
@@ -335,6 +339,10 @@ impl Console {
                 *known = peeked;
                 changed
             });
+            let listed = self.app.model.generation();
+            if self.followed.replace(listed) != Some(listed) {
+                self.host.followed.send_replace(Followed::of(&self.app.model));
+            }
             let turn = self.carry_out(screen).await;
             if self.save.take(self.now().mono) {
                 self.save_drafts();

@@ -110,7 +110,7 @@ pub struct Entry {
 }
 
 /// The members of one line that is an object.
-pub(super) struct Envelope<'a>(Vec<(Untrusted, Json<'a>)>);
+pub struct Envelope<'a>(Vec<(Untrusted, Json<'a>)>);
 
 impl<'a> Envelope<'a> {
     /// Those of the object that `value` is.
@@ -124,6 +124,11 @@ impl<'a> Envelope<'a> {
 
     pub(super) fn text(&self, key: &str) -> Option<Untrusted> {
         self.get(key)?.string()
+    }
+
+    /// The first text among them.
+    pub(super) fn first_text(&self) -> Option<Untrusted> {
+        self.0.iter().find_map(|(_, value)| value.string())
     }
 
     pub(super) fn object(&self, key: &str) -> Option<Self> {

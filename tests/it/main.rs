@@ -3,6 +3,8 @@
 // Helpers of tests are tests, which the lints' own exceptions for tests don't see.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
+mod activity;
+mod activity_screens;
 mod ask_life;
 mod attachments;
 mod barred;
@@ -30,6 +32,7 @@ mod differences;
 mod documents;
 mod escapes;
 mod fates;
+mod follow;
 mod fuzz_corpora;
 mod golden;
 mod golden_records;
@@ -61,6 +64,7 @@ mod overflow;
 mod owners;
 mod peek;
 mod peers;
+mod pi_fold;
 mod pi_header;
 mod pi_oracle;
 mod pi_tail;
