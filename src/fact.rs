@@ -11,6 +11,8 @@ use tokio::sync::Notify;
 
 pub use inquiry::{Answer, Found, Inquiry, MAX_LETTERS, Needle, Query};
 pub use inspection::{Foreground, Inspection, Peek, ProcessEvidence};
+pub use reading::{Condition, Hit, Hits, Reading, SessionFile, Sheet, Summary, Taken, TipRead, Wanted};
+pub use search::{MAX_HITS, MAX_TROUBLES, SearchQuery, Searched};
 
 use crate::contract::{Descriptor, Kind, LeadRecord, SessionId, Timestamp, Untrusted, Uuid};
 use crate::disk::mailboxes::Scan;
@@ -22,6 +24,8 @@ use crate::pi::activity::Activity;
 
 mod inquiry;
 mod inspection;
+mod reading;
+mod search;
 
 /// A reading of both clocks. Ages are counted on the monotonic one, which no clock change moves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,8 +82,12 @@ pub enum Fact {
     Peek(Arc<Peek>),
     /// What a lead's session tells.
     Activity(SessionId, Arc<SessionRead>),
+    /// A session file, while its transcript is read.
+    Reading(Arc<Reading>),
     /// Leads that are here and are not ours to see.
     Surroundings(Arc<Surroundings>),
+    /// What a search in sessions found so far.
+    Searched(Arc<Searched>),
 }
 
 /// What was read of a lead's session.
@@ -114,7 +122,9 @@ enum Key {
     Peers,
     Peek,
     Activity(SessionId),
+    Reading,
     Surroundings,
+    Searched,
 }
 
 impl Fact {
@@ -138,7 +148,9 @@ impl Fact {
             Fact::Peers(_) => Key::Peers,
             Fact::Peek(_) => Key::Peek,
             Fact::Activity(session, _) => Key::Activity(session.clone()),
+            Fact::Reading(_) => Key::Reading,
             Fact::Surroundings(_) => Key::Surroundings,
+            Fact::Searched(_) => Key::Searched,
         }
     }
 }

@@ -16,4 +16,5 @@ pub mod herdr;
 pub mod lead;
 pub mod model;
 pub mod pi;
+pub mod signals;
 pub mod source;

@@ -8,8 +8,8 @@ use crate::chief::staff::evidence_of;
 use crate::contract::{SessionId, Timestamp, Uuid};
 use crate::disk::mailboxes::Scan;
 use crate::fact::{
-    Answered, ChangesLost, Desk, Done, Fact, Fate, LeadRead, Mail, Now, Outcome, Peek, PeersRead, Sent,
-    SentCounts, Standing, Watching,
+    Answered, ChangesLost, Desk, Done, Fact, Fate, LeadRead, Mail, Now, Outcome, Peek, PeersRead, Reading,
+    Searched, Sent, SentCounts, SessionFile, Standing, Watching,
 };
 use crate::herd::evidence::{Evidence, State, UnreadableRecord};
 use crate::herd::inventory::Inventory;
@@ -84,7 +84,9 @@ pub struct Model {
     peers: Option<Arc<PeersRead>>,
     peek: Option<Arc<Peek>>,
     sessions: Sessions,
+    reading: Option<Arc<Reading>>,
     surroundings: Option<Arc<Surroundings>>,
+    searched: Option<Arc<Searched>>,
     sent: BTreeMap<Uuid, Sent>,
     asked: HashMap<(SessionId, Uuid), Asked>,
     asks: Option<(usize, usize)>,
@@ -120,7 +122,9 @@ impl Model {
             peers: None,
             peek: None,
             sessions: Sessions::default(),
+            reading: None,
             surroundings: None,
+            searched: None,
             sent: BTreeMap::new(),
             asked: HashMap::new(),
             asks: None,
@@ -243,8 +247,16 @@ impl Model {
                 }
                 false
             }
+            Fact::Reading(reading) => {
+                self.reading = Some(reading);
+                false
+            }
             Fact::Surroundings(surroundings) => {
                 self.surroundings = Some(surroundings);
+                false
+            }
+            Fact::Searched(searched) => {
+                self.searched = Some(searched);
                 false
             }
             Fact::Sent(sent) => {
@@ -464,9 +476,24 @@ impl Model {
         &self.sessions
     }
 
+    /// What is known of `file`, if that was read last.
+    pub fn reading(&self, file: &SessionFile) -> Option<&Arc<Reading>> {
+        self.reading.as_ref().filter(|reading| reading.file == *file)
+    }
+
+    /// Forgets what was read: nobody looks at it any more.
+    pub fn close_reading(&mut self) {
+        self.reading = None;
+    }
+
     /// Leads that are here and are not ours to see, once that was looked for.
     pub fn surroundings(&self) -> Option<&Surroundings> {
         self.surroundings.as_deref()
+    }
+
+    /// What the last search in sessions found so far.
+    pub fn searched(&self) -> Option<&Searched> {
+        self.searched.as_deref()
     }
 
     /// What the state block says: stale is what Herdr showed before it went silent.

@@ -7,18 +7,19 @@ use std::time::Duration;
 use crossterm::event::KeyEvent;
 
 use super::drafts::{Draft, DraftKey};
-use super::guide::{Guide, Office};
+use super::guide::Guide;
 use super::history::History;
 use super::intent::{Context, Intent};
 use super::keymap::{Keymap, Pressed, Sequence};
 use super::text::{self, Visible};
 use super::theme::{Role, Theme};
-use super::view::{ask, diagnostics, help, inbox, peek, peers, roster, timeline};
+use super::view::{ask, diagnostics, help, inbox, peek, peers, roster, search, timeline, transcript};
 use crate::chief::inspection::Subject;
 use crate::chief::service::Request;
 use crate::contract::{SessionId, Timestamp, Untrusted, Uuid};
-use crate::fact::{Desk, Fact, Now, OtherChief, Standing};
+use crate::fact::{Desk, Fact, Now, SessionFile, Standing};
 use crate::model::Model;
+use crate::pi::growth::Branch;
 
 /// How long a notice stays.
 const NOTICE: Duration = Duration::from_secs(8);
@@ -36,6 +37,8 @@ pub enum Effect {
     RemoveDraft(DraftKey),
     /// This text shall be on the clipboard.
     Copy(Untrusted),
+    /// This branch of a session shall be read in the pager.
+    Page(SessionFile, Branch),
     /// Everything shall be drawn anew.
     Redraw,
     /// The shell shall have the terminal.
@@ -99,6 +102,10 @@ pub enum Layer {
     Peek(peek::State),
     /// What happened.
     Timeline(timeline::State),
+    /// What was said in a session.
+    Transcript(Box<transcript::State>),
+    /// The search in sessions.
+    Search(Box<search::State>),
 }
 
 /// What a request was for, while its outcome is not known.
@@ -133,7 +140,7 @@ pub struct App {
     /// What was sent from which draft, while no lead is known to have it.
     pub(super) on_their_way: Vec<(Uuid, DraftKey)>,
     pub(super) next_ticket: u64,
-    guide: Option<Guide>,
+    pub(super) guide: Option<Guide>,
     interrupted: Option<Duration>,
     waiting_told: Option<bool>,
     pub(super) effects: VecDeque<Effect>,
@@ -181,6 +188,8 @@ impl App {
             Some(Layer::Peers(_)) => Context::Peers,
             Some(Layer::Peek(_)) => Context::Peek,
             Some(Layer::Timeline(_)) => Context::Timeline,
+            Some(Layer::Transcript(state)) => state.context(),
+            Some(Layer::Search(state)) => state.context(),
             None => self.roster.context(),
         }
     }
@@ -212,9 +221,11 @@ impl App {
                 Layer::Inbox(state) => state.follow(&self.model),
                 Layer::Peers(state) => state.follow(&self.model),
                 Layer::Timeline(state) => state.follow(self.history.timeline()),
-                Layer::Help(_) | Layer::Diagnostics(_) | Layer::Peek(_) => {}
+                Layer::Search(state) => state.follow(&self.model),
+                Layer::Help(_) | Layer::Diagnostics(_) | Layer::Peek(_) | Layer::Transcript(_) => {}
             }
         }
+        self.follow_transcript(now);
         self.inquire();
         let waiting = self.model.roster().leads.iter().any(crate::herd::Lead::needs_you);
         if self.waiting_told != Some(waiting) {
@@ -246,6 +257,11 @@ impl App {
     /// Says something in the footer for a while.
     pub fn say(&mut self, text: std::fmt::Arguments<'_>, role: Role, now: Now) {
         self.notice = Some(Notice { text: text::line(text), role, until: now.mono + NOTICE });
+    }
+
+    /// Says nothing in the footer any more.
+    pub fn quiet(&mut self) {
+        self.notice = None;
     }
 
     /// A key outside bursts.
@@ -280,6 +296,15 @@ impl App {
                 state.typed(key, &self.model);
                 None
             }
+            Some(Layer::Transcript(state)) => {
+                state.typed(key);
+                None
+            }
+            Some(Layer::Search(state)) => {
+                self.next_ticket += 1;
+                state.typed(key, &self.model, self.next_ticket);
+                None
+            }
             Some(Layer::Diagnostics(_) | Layer::Peers(_) | Layer::Peek(_) | Layer::Timeline(_)) => None,
             None => {
                 self.roster.typed(key, &self.model, now);
@@ -308,6 +333,11 @@ impl App {
             }
             Some(Layer::Help(state)) => state.pasted(text),
             Some(Layer::Inbox(state)) => state.pasted(text, &self.model),
+            Some(Layer::Transcript(state)) => state.pasted(text),
+            Some(Layer::Search(state)) => {
+                self.next_ticket += 1;
+                state.pasted(text, &self.model, self.next_ticket);
+            }
             _ => self.roster.pasted(text, &self.model, now),
         }
         self.inquire();
@@ -371,7 +401,9 @@ impl App {
             Intent::LeadInbox => self.lead_inbox(now),
             Intent::ToggleRead => self.toggle_read(now),
             Intent::ReadAll => self.read_all(now),
-            Intent::NextMatch | Intent::PreviousMatch => self.next_match(intent == Intent::NextMatch, now),
+            Intent::NextMatch | Intent::PreviousMatch if self.transcript_on_top().is_none() => {
+                self.next_match(intent == Intent::NextMatch, now)
+            }
             Intent::SendAgain => self.send_again(now),
             Intent::Peers => match self.layers.last() {
                 Some(Layer::Peers(_)) => drop(self.layers.pop()),
@@ -380,6 +412,9 @@ impl App {
             },
             Intent::Peek => self.peek(now),
             Intent::Timeline => self.toggle_timeline(),
+            Intent::Transcript => self.transcript(now),
+            Intent::Page => self.page(now),
+            Intent::SearchSessions => self.toggle_search(),
             Intent::Quit => self.quit(),
             Intent::ToggleChief => self.toggle_chief(),
             Intent::Reply => self.reply(now),
@@ -410,7 +445,16 @@ impl App {
             | Intent::UnreadOnly
             | Intent::Filter
             | Intent::Search
-            | Intent::KeepFilter => match self.layers.last_mut() {
+            | Intent::KeepFilter
+            | Intent::Unfold
+            | Intent::NextMatch
+            | Intent::PreviousMatch
+            | Intent::PreviousTurn
+            | Intent::NextTurn
+            | Intent::PreviousError
+            | Intent::NextError
+            | Intent::Branches
+            | Intent::Thoughts => match self.layers.last_mut() {
                 Some(Layer::Ask(state)) => state.intent(intent),
                 Some(Layer::Help(state)) => state.intent(intent),
                 Some(Layer::Diagnostics(state)) => state.intent(intent),
@@ -418,6 +462,12 @@ impl App {
                 Some(Layer::Peers(state)) => state.intent(intent, &self.model),
                 Some(Layer::Peek(state)) => state.intent(intent),
                 Some(Layer::Timeline(state)) => state.intent(intent, self.history.timeline()),
+                Some(Layer::Transcript(state)) => {
+                    if let Some(said) = state.intent(intent, &self.model) {
+                        self.say(format_args!("{said}"), Role::Notice, now);
+                    }
+                }
+                Some(Layer::Search(state)) => state.intent(intent, &self.model),
                 None => self.roster.intent(intent, &self.model, now),
             },
         }
@@ -451,6 +501,8 @@ impl App {
             Some(Layer::Diagnostics(_) | Layer::Peek(_) | Layer::Timeline(_)) => false,
             Some(Layer::Inbox(state)) => state.back(&self.model),
             Some(Layer::Peers(state)) => state.back(),
+            Some(Layer::Transcript(state)) => state.back(),
+            Some(Layer::Search(state)) => state.back(),
             None => {
                 self.roster.back(&self.model, now);
                 return;
@@ -512,6 +564,8 @@ impl App {
             Some(Layer::Ask(state)) => Some(state.lead()),
             Some(Layer::Inbox(state)) => state.letter()?.lead.as_ref(),
             Some(Layer::Peek(state)) => Some(state.lead()),
+            Some(Layer::Transcript(state)) => state.lead(),
+            Some(Layer::Search(state)) => state.hit(&self.model).map(|hit| &hit.session),
             _ => self.roster.selected(),
         }
     }
@@ -524,7 +578,9 @@ impl App {
             (Intent::Quit, layer) => layer.is_none(),
             (Intent::Send, _) => self.model.standing().lease().is_some(),
             (Intent::NextMatch, Some(Layer::Inbox(state))) => state.has_search(),
-            (Intent::Peek, Some(Layer::Peek(_))) => false,
+            (Intent::Peek, Some(Layer::Peek(_))) | (Intent::Transcript, Some(Layer::Transcript(_))) => false,
+            (Intent::NextMatch, Some(Layer::Transcript(state))) => state.has_search(),
+            (Intent::Open, Some(Layer::Search(state))) => state.hit(&self.model).is_some(),
             (Intent::Open, Some(Layer::Peers(state))) => !beside && state.can_open(),
             _ => true,
         }
@@ -542,42 +598,6 @@ impl App {
         self.history.tick(now);
         if self.notice.as_ref().is_some_and(|notice| notice.until <= now.mono) {
             self.notice = None;
-        }
-    }
-
-    /// Whether a draft is kept for what `lead` asks.
-    pub fn has_draft(&self, lead: &crate::herd::Lead) -> bool {
-        let ask = lead.pending_ask.as_ref().map(|ask| ask.ask);
-        ask.is_some() && self.drafts.contains_key(&DraftKey { session: lead.session.clone(), ask })
-    }
-
-    /// The drafts kept whose ask no lead puts any more.
-    pub fn orphaned_drafts(&self) -> impl Iterator<Item = &Draft> {
-        self.drafts.values().filter(|draft| {
-            let ask = self.model.lead(&draft.session).and_then(|lead| lead.pending_ask.as_ref());
-            draft.ask.is_some() && ask.map(|ask| ask.ask) != draft.ask
-        })
-    }
-
-    /// Which key to try next, where that is to be said.
-    pub fn hint(&self) -> Option<String> {
-        let has_asks = self.model.roster().leads.iter().any(crate::herd::Lead::needs_you);
-        let office = match self.model.standing() {
-            Standing::Chief { .. } => Office::Ours,
-            Standing::Observer { chief: OtherChief::None, .. } => Office::Free,
-            _ => Office::Other,
-        };
-        self.guide.as_ref()?.next(self.context(), office, has_asks, &self.settings.keymap)
-    }
-
-    /// The window's title: how many asks wait.
-    pub fn title(&self) -> Visible {
-        let asks = self.model.roster().leads.iter().filter(|lead| lead.needs_you()).count();
-        let separator = self.settings.theme.glyphs().separator;
-        match asks {
-            0 => text::title("headman"),
-            1 => text::title(format_args!("1 ask {separator} headman")),
-            _ => text::title(format_args!("{asks} asks {separator} headman")),
         }
     }
 }

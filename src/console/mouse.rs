@@ -2,7 +2,7 @@
 
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::Position;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::app::{App, Layer};
 use super::intent::Intent;
@@ -13,8 +13,8 @@ use crate::fact::Now;
 const NOTCH: usize = 3;
 
 /// Whether the terminal reports the mouse. It takes selecting text away from the terminal then.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[serde(try_from = "Written")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(try_from = "Written", into = "Written")]
 pub enum MouseChoice {
     /// Where the terminal is on this machine: over SSH, copying from the terminal matters more.
     #[default]
@@ -39,11 +39,21 @@ impl MouseChoice {
 }
 
 /// How it is written in the configuration.
-#[derive(Deserialize)]
+#[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum Written {
     Switch(bool),
     Word(String),
+}
+
+impl From<MouseChoice> for Written {
+    fn from(choice: MouseChoice) -> Self {
+        match choice {
+            MouseChoice::Auto => Self::Word("auto".to_owned()),
+            MouseChoice::On => Self::Switch(true),
+            MouseChoice::Off => Self::Switch(false),
+        }
+    }
 }
 
 impl TryFrom<Written> for MouseChoice {
@@ -95,7 +105,14 @@ impl App {
             Some(Layer::Inbox(state)) => state.click(at),
             Some(Layer::Peers(state)) => state.click(at, &self.model),
             Some(Layer::Timeline(state)) => state.click(at, self.history.timeline()),
-            Some(Layer::Ask(_) | Layer::Help(_) | Layer::Diagnostics(_) | Layer::Peek(_)) => {}
+            Some(
+                Layer::Ask(_)
+                | Layer::Help(_)
+                | Layer::Diagnostics(_)
+                | Layer::Peek(_)
+                | Layer::Transcript(_)
+                | Layer::Search(_),
+            ) => {}
             None => {
                 if let Some(lead) = self.roster.lead_at(at).cloned() {
                     self.roster.pane = Pane::Leads;

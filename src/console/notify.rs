@@ -6,7 +6,7 @@ pub mod delivery;
 use std::collections::HashMap;
 use std::time::Duration;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::text::{self, Visible};
 use super::timeline::{Event, EventKind, Timeline, summary};
@@ -20,7 +20,7 @@ const GATHER: Duration = Duration::from_millis(300);
 const NAMED: usize = 5;
 
 /// How a terminal is given notices.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TerminalWay {
     /// As it is known to take them; not at all where it is not known.
@@ -34,8 +34,8 @@ pub enum TerminalWay {
 }
 
 /// Hours without notices, in minutes of the day; the end is not in it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "String")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct Quiet {
     from: u16,
     to: u16,
@@ -49,6 +49,12 @@ impl Quiet {
         } else {
             minute >= self.from || minute < self.to
         }
+    }
+}
+
+impl From<Quiet> for String {
+    fn from(Quiet { from, to }: Quiet) -> Self {
+        format!("{:02}:{:02}-{:02}:{:02}", from / 60, from % 60, to / 60, to % 60)
     }
 }
 
@@ -73,7 +79,7 @@ impl TryFrom<String> for Quiet {
 }
 
 /// What is configured of notices.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Settings {
     /// Of a new ask.

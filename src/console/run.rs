@@ -1,6 +1,9 @@
 //! The loop: terminal events first, then facts; a frame only when something changed.
 
+mod paging;
+
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,6 +17,7 @@ use super::burst::{BurstGuard, Passed};
 use super::clock;
 use super::drafts::{self, Debounce, Draft};
 use super::keymap::{Keymap, KeymapError};
+use super::last_resort;
 use super::notify;
 use super::notify::delivery::{Means, Notices};
 use super::terminal::{self, Events, Screen, Signal, Signals, TerminalError};
@@ -21,7 +25,6 @@ use super::text::Visible;
 use super::theme::{Role, Theme};
 use super::view::frame;
 use crate::chief::service::Request;
-use crate::chief::staff::Office;
 use crate::chief::state_dir::StateError;
 use crate::contract::Untrusted;
 use crate::control::host::{self, Host, HostError};
@@ -30,15 +33,13 @@ use crate::disk::thread::DiskThreadGone;
 use crate::disk::{AgentDir, DiskError, durable};
 use crate::fact::Now;
 use crate::herdr::reexec::Reexec;
-use crate::herdr::register::Releaser;
 use crate::herdr::{Client, Located, PaneContext, Registration};
 use crate::model::Model;
+use crate::pi::discover::SessionDirs;
 use crate::source::sessions::Followed;
 
 /// Frames are at least this far apart.
 const FRAME: Duration = Duration::from_millis(8);
-/// How long after a signal the process ends whatever holds it up: longer than ending takes.
-const LAST_RESORT: Duration = Duration::from_secs(7);
 /// How long ending may take before we end without it.
 const SHUTDOWN: Duration = Duration::from_secs(3);
 /// How long a suspension waits for drafts.
@@ -50,6 +51,8 @@ pub struct Options {
     pub socket: Located,
     /// Pi's agent directory.
     pub agent_dir: AgentDir,
+    /// Where Pi keeps its sessions.
+    pub sessions: SessionDirs,
     /// Where our own state is.
     pub state_dir: PathBuf,
     /// Months of the journal that are older than so many days go as we become Chief.
@@ -137,6 +140,7 @@ async fn console(options: Options, keymap: Keymap) -> Result<Ended, RunError> {
     let host = Host::start(host::Options {
         socket: options.socket.clone(),
         agent_dir: options.agent_dir,
+        sessions: options.sessions,
         state_dir: options.state_dir,
         may_only_watch: true,
         keep_days: options.keep_days,
@@ -152,7 +156,7 @@ async fn console(options: Options, keymap: Keymap) -> Result<Ended, RunError> {
         };
         host.disk.run(load).await.unwrap_or_default()
     };
-    let last_resort = tokio::spawn(last_resort(Arc::clone(&host.office), host.releaser.clone()));
+    let last_resort = tokio::spawn(last_resort::end(Arc::clone(&host.office), host.releaser.clone()));
 
     let settings = Settings {
         herdr_session: options.socket.session_name(),
@@ -206,30 +210,6 @@ async fn console(options: Options, keymap: Keymap) -> Result<Ended, RunError> {
     }
 }
 
-/// Ends the process if a signal asked for that and the loop does not: a terminal that takes no
-/// output holds it up. Whoever waits for us must not wait for ever.
-async fn last_resort(office: Arc<Office>, releaser: Option<Releaser>) {
-    use tokio::signal::unix::{SignalKind, signal};
-    let (Ok(mut terminate), Ok(mut hangup)) = (signal(SignalKind::terminate()), signal(SignalKind::hangup()))
-    else {
-        return;
-    };
-    let signal = tokio::select! {
-        _ = terminate.recv() => Signal::Terminate,
-        _ = hangup.recv() => Signal::Hangup,
-    };
-    tokio::time::sleep(LAST_RESORT).await;
-    let released = tokio::task::spawn_blocking(move || {
-        if let Some(releaser) = releaser {
-            // Title and tokens lapse by themselves if this fails.
-            let _ = releaser.release_blocking();
-        }
-        drop(office.lease().take());
-    });
-    let _ = tokio::time::timeout(SHUTDOWN, released).await;
-    std::process::exit(i32::from(signal.exit_code()));
-}
-
 struct Console {
     app: App,
     host: Host,
@@ -257,6 +237,8 @@ struct News {
     role: Role,
     /// The draft that could not be kept.
     unsaved: Option<Draft>,
+    /// A copy to be read in the pager.
+    copy: Option<File>,
 }
 
 enum Turn {
@@ -319,6 +301,12 @@ impl Console {
                     }
                 }
                 Some(news) = troubles.recv() => {
+                    if let Some(copy) = news.copy {
+                        if let Some(ended) = self.page(copy, screen, events, signals).await? {
+                            return Ok(ended);
+                        }
+                        continue;
+                    }
                     let now = self.now();
                     self.app.say(format_args!("{}", news.text), news.role, now);
                     if let Some(draft) = news.unsaved {
@@ -348,10 +336,22 @@ impl Console {
                 *known = peeked;
                 changed
             });
+            let searched_for = self.app.searched_for().cloned();
+            self.host.searched_for.send_if_modified(|known| {
+                let changed = *known != searched_for;
+                *known = searched_for;
+                changed
+            });
             let listed = self.app.model.generation();
             if self.followed.replace(listed) != Some(listed) {
                 self.host.followed.send_replace(Followed::of(&self.app.model));
             }
+            let wanted = self.app.wanted();
+            self.host.wanted.send_if_modified(|known| {
+                let changed = *known != wanted;
+                *known = wanted;
+                changed
+            });
             let turn = self.carry_out(screen).await;
             if self.save.take(self.now().mono) {
                 self.save_drafts();
@@ -484,6 +484,7 @@ impl Console {
                     self.tell_trouble("The draft of what was sent stays", None, removed);
                 }
                 Effect::Copy(text) => self.copy(text, screen),
+                Effect::Page(file, branch) => self.write_copy(file, branch),
                 Effect::Redraw => turn = Turn::Redraw,
                 Effect::Suspend => turn = Turn::Suspend,
                 Effect::Left => {
@@ -537,7 +538,12 @@ impl Console {
             };
             tracing::warn!(why, what);
             // The console may have ended meanwhile.
-            let _ = troubles.send(News { text: format!("{what}: {why}"), role: Role::Alarm, unsaved });
+            let _ = troubles.send(News {
+                text: format!("{what}: {why}"),
+                role: Role::Alarm,
+                unsaved,
+                copy: None,
+            });
         });
     }
 
@@ -565,7 +571,7 @@ impl Console {
             };
             // The console may have ended meanwhile.
             let (text, role) = told;
-            let _ = troubles.send(News { text, role, unsaved: None });
+            let _ = troubles.send(News { text, role, unsaved: None, copy: None });
         });
     }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::branch::{Seen, Tree};
-use super::entry::{Entry, Envelope, Id, Model, fused};
+use super::entry::{Entry, Envelope, Id, Model, Told, fused};
 use super::session::{HEAD_WINDOW, Header, HeaderError, Stamp, header_of, open, parse_header, read_at};
 use crate::contract::json::Document;
 use crate::contract::text::is_js_space;
@@ -139,10 +139,10 @@ impl Index {
         } else {
             (envelope.id().unwrap_or(Id::Line(number)), envelope.parent())
         };
-        let (kind, fact) = envelope.facts(&mut self.models);
+        let Told { kind, fact, is_error, calls } = envelope.facts(&mut self.models);
         let length = u32::try_from(length).unwrap_or(u32::MAX);
-        let fact = fact.map(Box::new);
-        let entry = Entry { offset, length, id, parent, kind, is_recovered, fact };
+        let (fact, at) = (fact.map(Box::new), envelope.at());
+        let entry = Entry { offset, length, id, parent, kind, is_error, calls, at, is_recovered, fact };
         folding.see(self.entries.last(), &entry, envelope);
         self.entries.push(entry);
     }
@@ -228,6 +228,8 @@ pub struct Tail<F = ()> {
     quiet: Option<(u64, Instant)>,
     provisional: Option<Provisional<F>>,
     read: u64,
+    /// How often entries were taken out of the index.
+    withdrawn: u64,
 }
 
 impl Tail {
@@ -256,6 +258,7 @@ impl<F: Fold> Tail<F> {
             quiet: None,
             provisional: None,
             read: 0,
+            withdrawn: 0,
         }
     }
 
@@ -279,6 +282,17 @@ impl<F: Fold> Tail<F> {
         self.read
     }
 
+    /// How often entries were taken out of the index again, since the file went on otherwise or was
+    /// written anew. While it stays the same, entries are only added.
+    pub fn withdrawn(&self) -> u64 {
+        self.withdrawn
+    }
+
+    /// Up to where the file was read, in bytes.
+    pub fn scanned(&self) -> u64 {
+        self.scanned
+    }
+
     /// The size of the file at the last look, in bytes.
     pub fn size(&self) -> u64 {
         self.file.map_or(0, |stamp| stamp.size())
@@ -300,7 +314,8 @@ impl<F: Fold> Tail<F> {
             Change::Shrunk if !self.is_quiet(stamp.size(), unsettled) => return Ok(Progress::Waiting),
             Change::Shrunk | Change::Anew => {
                 let anew = Self::folding(&self.path, self.window);
-                *self = Self { read: self.read, quiet: self.quiet.take(), ..anew };
+                let (read, withdrawn) = (self.read, self.withdrawn + 1);
+                *self = Self { read, withdrawn, quiet: self.quiet.take(), ..anew };
             }
         }
         if self.file.is_none() {
@@ -453,6 +468,7 @@ impl<F: Fold> Tail<F> {
     }
 
     fn roll_back(&mut self, to: Provisional<F>) {
+        self.withdrawn += u64::from(self.index.entries.len() > to.entries);
         self.index.entries.truncate(to.entries);
         self.index.parsed = to.parsed;
         if !to.had_header {

@@ -5,6 +5,8 @@ pub mod inventory;
 pub mod peek;
 pub mod peers;
 pub mod records;
+pub mod search;
 pub mod sessions;
 pub mod surroundings;
+pub mod transcript;
 pub mod watch;

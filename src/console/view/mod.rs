@@ -5,6 +5,7 @@ pub mod browse;
 pub mod detail;
 pub mod diagnostics;
 pub mod field;
+mod found;
 pub mod frame;
 pub mod help;
 pub mod inbox;
@@ -12,7 +13,9 @@ pub mod list;
 pub mod peek;
 pub mod peers;
 pub mod roster;
+pub mod search;
 pub mod timeline;
+pub mod transcript;
 
 use super::intent::Intent;
 use super::keymap::Keymap;

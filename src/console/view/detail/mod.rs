@@ -30,6 +30,7 @@ const STATE_WORD: usize = 8;
 const MAX_DEPTH: usize = 4;
 
 /// One line of the detail, made before it is drawn, so that it can be scrolled.
+#[derive(Debug)]
 pub enum Line {
     /// A rule with a word in it.
     Rule(Visible, Role),
