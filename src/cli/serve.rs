@@ -231,8 +231,7 @@ impl Watch<'_> {
             }
             // Nobody has the lease: the outcome says what keeps it from us.
             Standing::Observer { chief, .. } | Standing::Suspended(chief)
-                if before == Standing::Starting
-                    && (*chief == OtherChief::None || chief.is_in_progress()) =>
+                if before == Standing::Starting && (*chief == OtherChief::None || chief.is_in_progress()) =>
             {
                 self.host.request(Request::BecomeChief { ticket: BECOME_CHIEF }).await;
             }

@@ -446,6 +446,29 @@ fn a_lock_that_another_program_recovered_in_between_is_given_back() {
     late.quit();
 }
 
+/// The same where the lock of somebody who lives takes the place of one that is just being released.
+#[test]
+fn a_lock_that_another_program_put_in_the_place_of_ours_is_given_back() {
+    let point = "release:lock_found";
+    let ring = Ring::new(0);
+    ring.home("ring");
+    let mut late = ring.waiting_at(&[point]);
+    late.ask("claim ring");
+    assert!(is_held(&late));
+    late.ask("release");
+    let found = ring.reached(point);
+    let lock = ring.arena.runtime("ring").lock();
+    std::fs::remove_dir_all(&lock).unwrap();
+    let living = Claim::own();
+    write_lock(&lock, living);
+    drop(found);
+    late.hear("ok release").unwrap();
+    assert_eq!(lock::holder(&lock).unwrap(), Holder::Claimed(living, Liveness::Alive));
+    let beside = std::fs::read_dir(lock.parent().unwrap()).unwrap().map(|it| it.unwrap().path());
+    assert_eq!(beside.collect::<Vec<_>>(), [lock], "nothing of it is left beside");
+    late.quit();
+}
+
 /// One that is stopped while it recovers the lease of a dead one is named, by whoever wants it and by the
 /// doctor, with what to do.
 #[test]
