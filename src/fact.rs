@@ -252,13 +252,20 @@ pub enum OtherChief {
     Held(Box<Descriptor>),
     /// Another console with our own identity.
     OwnConsole(Box<Descriptor>),
-    /// A process that is about to.
+    /// A process that is about to, it can't be told which.
     InProgress,
+    /// This process is about to.
+    InProgressBy(u32),
     /// It can't be told; safe to print why.
     Unverifiable(String),
 }
 
 impl OtherChief {
+    /// Whether a process is about to take the lease, which is nobody's yet.
+    pub fn is_in_progress(&self) -> bool {
+        matches!(self, OtherChief::InProgress | OtherChief::InProgressBy(_))
+    }
+
     /// Who it is, as the end of a sentence; safe to print.
     pub fn sentence(&self) -> String {
         match self {
@@ -275,6 +282,9 @@ impl OtherChief {
                 descriptor.pane.first_units(40).escaped()
             ),
             OtherChief::InProgress => "another process is becoming Chief".to_owned(),
+            OtherChief::InProgressBy(pid) => {
+                format!("process {pid} is becoming Chief (if it is stopped, `kill -CONT {pid}` continues it)")
+            }
             OtherChief::Unverifiable(why) => format!("who is Chief can't be verified: {why}"),
         }
     }

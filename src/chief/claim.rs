@@ -8,6 +8,7 @@ use super::staff::Office;
 use super::state_dir::{StateDir, StateError};
 use crate::contract::Untrusted;
 use crate::contract::role::Role;
+use crate::disk::lock::{self, LockError};
 use crate::disk::records::{self, Holding};
 use crate::disk::thread::DiskThreadGone;
 use crate::disk::{DiskError, mailboxes};
@@ -112,9 +113,29 @@ pub(super) fn other_chief(office: &Office) -> OtherChief {
             OtherChief::OwnConsole(Box::new(descriptor))
         }
         Ok(Holding::Held(descriptor)) => OtherChief::Held(Box::new(descriptor)),
-        Ok(Holding::Free | Holding::Stale(_)) => OtherChief::None,
-        Ok(Holding::InProgress(_)) => OtherChief::InProgress,
+        Ok(Holding::Free) => OtherChief::None,
+        // That of a dead process: the next one's, which may be about to take it.
+        Ok(Holding::Stale(claim)) => match lock::claimant(&office.runtime().lock(), claim.id) {
+            Some(claim) => in_progress(lock::raw_pid(&claim)),
+            None => OtherChief::None,
+        },
+        Ok(Holding::InProgress(claim)) => in_progress(lock::raw_pid(&claim)),
         Ok(Holding::Unverifiable(reason)) => OtherChief::Unverifiable(reason),
         Err(error) => OtherChief::Unverifiable(error.to_string()),
     }
+}
+
+/// Who kept us from the lease, where that process does not have it yet.
+pub(super) fn about_to(refused: &NotChief) -> Option<OtherChief> {
+    match refused {
+        NotChief::Lease(LeaseError::OwnConsole { by }) => Some(in_progress(*by)),
+        NotChief::Lease(LeaseError::Lock(LockError::Recovering { by, .. })) => {
+            Some(in_progress(by.as_ref().and_then(lock::raw_pid)))
+        }
+        _ => None,
+    }
+}
+
+fn in_progress(pid: Option<u32>) -> OtherChief {
+    pid.map_or(OtherChief::InProgress, OtherChief::InProgressBy)
 }

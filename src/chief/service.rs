@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 
 use self::queue::Queue;
 use self::sending::{Outgoing, SendResult};
-use super::claim::{NotChief, claim, other_chief, release};
+use super::claim::{NotChief, about_to, claim, other_chief, release};
 use super::inquiry::Which;
 use super::lease::{Lease, Place};
 use super::requeue::sent_of;
@@ -160,6 +160,7 @@ pub async fn run(setup: Setup, requests: &mut mpsc::Receiver<Request>, mut other
     let mut service = Service {
         setup,
         standing: Standing::Starting,
+        resumes: false,
         sending: JoinSet::new(),
         queues: HashMap::new(),
         looking: false,
@@ -223,6 +224,9 @@ async fn at(moment: Option<Instant>) {
 struct Service {
     setup: Setup,
     standing: Standing,
+    /// While suspended: whether nobody had the lease but a process that was about to, so that we
+    /// become Chief if it ends without.
+    resumes: bool,
     sending: JoinSet<SendResult>,
     /// By lead: what waits for the send before it. An entry is there while one is under way.
     queues: HashMap<SessionId, VecDeque<(u64, Outgoing)>>,
@@ -247,18 +251,7 @@ impl Service {
         let identity = self.on_disk(move |_| state.identity()).await;
         match identity {
             Ok(Ok(Identity { role: Role::Chief, .. })) => {
-                if let Err(error) = self.become_chief().await {
-                    let standing = match &error {
-                        NotChief::Lease(error) if error.is_occupied() => {
-                            Standing::Suspended(self.other_chief().await)
-                        }
-                        _ => Standing::Observer {
-                            chief: self.other_chief().await,
-                            refused: Some(error.to_string()),
-                        },
-                    };
-                    self.stand(standing);
-                }
+                self.resume().await;
             }
             Ok(Ok(_)) => {
                 let chief = self.other_chief().await;
@@ -273,6 +266,22 @@ impl Service {
                 self.stand(Standing::Observer { chief, refused: Some(error.to_string()) });
             }
         }
+    }
+
+    /// Becomes Chief by itself, as its role says.
+    async fn resume(&mut self) {
+        let Err(error) = self.become_chief().await else { return };
+        let chief = self.other_chief().await;
+        let standing = match &error {
+            NotChief::Lease(refused) if refused.is_occupied() => {
+                let about_to = about_to(&error).filter(|_| chief == OtherChief::None);
+                let chief = about_to.unwrap_or(chief);
+                self.resumes = chief.is_in_progress();
+                Standing::Suspended(chief)
+            }
+            _ => Standing::Observer { chief, refused: Some(error.to_string()) },
+        };
+        self.stand(standing);
     }
 
     async fn serve(&mut self, request: Request) {
@@ -448,7 +457,12 @@ impl Service {
             }
             Standing::Suspended(_) => {
                 let chief = self.other_chief().await;
-                self.stand(Standing::Suspended(chief));
+                self.resumes &= matches!(chief, OtherChief::None) || chief.is_in_progress();
+                if self.resumes && chief == OtherChief::None {
+                    self.resume().await;
+                } else {
+                    self.stand(Standing::Suspended(chief));
+                }
             }
             Standing::Lost { reason, .. } => {
                 let reason = reason.clone();

@@ -208,15 +208,20 @@ fn not_joined(what: &str, error: &JoinError, path: &Path) -> Failure {
     }
 }
 
+/// What to do about a session file that can't be used: no other knows what is in it.
+const RESTORE: &str = "Restore that file first. A new one, by --session-file, has neither the pending ask nor \
+                       what was delivered";
+/// The same where only its last state is wrong.
+const RESTORE_STATE: &str = "Correct its last state entry. A new file, by --session-file, has neither the \
+                             pending ask nor what was delivered";
+
 fn of_session(what: &str, error: &SessionError) -> Failure {
     let message = format!("can't {what}: {error}");
     match error {
         SessionError::OtherSession { .. } => Failure::usage(message, "Name its own, with --session-file"),
-        SessionError::Malformed { .. } => {
-            Failure::new(Exit::No, "unhealthy", message, "Correct its last state entry, or use another file")
-        }
+        SessionError::Malformed { .. } => Failure::new(Exit::No, "unhealthy", message, RESTORE_STATE),
         error if error.is_passing() => Failure::new(Exit::Unavailable, "disk", message, "Try again"),
-        _ => Failure::new(Exit::Unavailable, "disk", message, "Name another file with --session-file"),
+        _ => Failure::new(Exit::Unavailable, "disk", message, RESTORE),
     }
 }
 

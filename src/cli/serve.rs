@@ -230,14 +230,18 @@ impl Watch<'_> {
                 self.tell("standing", "Chief mode was left by another process of yours")?;
                 return Ok(Some(Ended::Left));
             }
-            Standing::Observer { chief, .. } if before == Standing::Starting => match chief {
-                OtherChief::None => {
-                    self.host.request(Request::BecomeChief { ticket: BECOME_CHIEF }).await;
-                }
-                chief => return Err(occupied(&chief.sentence(), "Leave Chief mode there first")),
-            },
+            // Nobody has the lease: the outcome says what keeps it from us.
+            Standing::Observer { chief, .. } | Standing::Suspended(chief)
+                if before == Standing::Starting && (*chief == OtherChief::None || chief.is_in_progress()) =>
+            {
+                self.host.request(Request::BecomeChief { ticket: BECOME_CHIEF }).await;
+            }
+            Standing::Observer { chief, .. } if before == Standing::Starting => {
+                return Err(occupied(&chief.sentence(), "Leave Chief mode there first"));
+            }
             // Told by the outcome.
             Standing::Observer { .. } => {}
+            Standing::Suspended(chief) if *chief == OtherChief::None || chief.is_in_progress() => {}
             Standing::Suspended(chief) => {
                 return Err(occupied(&chief.sentence(), "Leave Chief mode there first"));
             }

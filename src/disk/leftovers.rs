@@ -175,7 +175,7 @@ fn remove_lock(path: &Path, by: Uuid, is_dead: &dyn Fn(Uuid) -> bool) -> Result<
 
 /// In an inbox of our own, which nobody but its receiver removes messages from: puts back what was
 /// being removed when the process ended, and clears markers and locks of dead processes that stand for
-/// nothing. What was received is known to be, and is removed again; what was not is judged for the
+/// nothing, also those they were about to take. What was received is known to be, and is removed again; what was not is judged for the
 /// first time. `by` is the claim that moves a lock aside.
 ///
 /// # Errors
@@ -194,6 +194,10 @@ pub fn undo_removals(inbox: &InboxDir, by: Uuid, swept: &mut Swept) -> Result<()
         } else if temporary_of(name).is_some_and(|of| marked(of).is_some()) {
             // A marker that was never put in its place.
             swept.count(&path, durable::unlink(&path).map_err(LeftoverError::from));
+        } else if let Some((of, id, Suffix::Temporary)) = hidden(name)
+            && locked(OsStr::new(of)).is_some()
+        {
+            swept.count(&path, remove_prepared(&path, id));
         } else if let Some(id) = locked(name).filter(|id| is_gone(inbox, *id)) {
             swept.count(&path, remove_stale(&inbox.lock(id), by));
         } else if let Some(id) = marked(name).filter(|id| is_gone(inbox, *id))
@@ -216,6 +220,15 @@ fn remove_stale(lock: &Path, by: Uuid) -> Result<bool, LeftoverError> {
             lock::clear_stale(lock, &claim, by)?;
             Ok(true)
         }
+        Holder::Claimed(..) | Holder::Absent | Holder::Unverifiable(_) => Ok(false),
+    }
+}
+
+/// Removes the lock that a process was about to take, if its claim in it says that this one is dead: nobody
+/// else looks there. Without a claim it can't be told.
+fn remove_prepared(path: &Path, id: Uuid) -> Result<bool, LeftoverError> {
+    match lock::holder(path)? {
+        Holder::Claimed(claim, Liveness::Dead) if claim.id == id => remove_hidden(path, id),
         Holder::Claimed(..) | Holder::Absent | Holder::Unverifiable(_) => Ok(false),
     }
 }

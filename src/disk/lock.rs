@@ -61,7 +61,7 @@ pub enum LockError {
     },
     /// Its holder is dead, and another process is just recovering it. Such a process is soon done, unless
     /// it is stopped.
-    #[error("{} is being recovered by {}", lock.display(), named(by.as_ref()))]
+    #[error("{} ({})", recovers(by.as_ref()), lock.display())]
     Recovering {
         /// That process, where it can be told.
         by: Option<Claim>,
@@ -88,14 +88,19 @@ impl LockError {
     }
 }
 
-/// The process of a claim that is being made, and what helps if it does not get on.
-fn named(by: Option<&Claim>) -> String {
+/// Who recovers a lock, and what helps if it does not get on: both come first, as little may be shown.
+fn recovers(by: Option<&Claim>) -> String {
     match by {
         Some(Claim { pid, .. }) => {
-            format!("process {pid}. If that lasts, it is stopped: continue it (`kill -CONT {pid}`) or end it")
+            format!("process {pid} is recovering the lock: if it is stopped, `kill -CONT {pid}` continues it")
         }
-        None => "another process. If that lasts, it is stopped: continue it or end it".to_owned(),
+        None => "another process is recovering the lock: if that lasts, it is stopped".to_owned(),
     }
+}
+
+/// The process of `claim`, as the system counts; none where it is no process id of this system.
+pub fn raw_pid(claim: &Claim) -> Option<u32> {
+    claim.pid.as_raw().and_then(|pid| u32::try_from(pid).ok())
 }
 
 /// Whether the process of `claim` exists.
@@ -239,6 +244,7 @@ impl ProcessLock {
             return Ok(false);
         }
         let aside = unused(&self.path, self.claim.id, "stale")?;
+        crash_step!("lock_found");
         if !durable::rename_new(&self.path, &aside)? {
             return Ok(false);
         }

@@ -19,8 +19,10 @@ use crate::demo_console::{headman, press};
 use crate::escapes::is_forbidden;
 use crate::pty::Harness;
 
-/// What a verb may take, several times what it allows Herdr.
-const IN_TIME: Duration = Duration::from_secs(10);
+/// Seconds of the processor that a verb may take, on however busy a machine.
+const WORK: usize = 10;
+/// Seconds after which it hangs: what waits for Herdr in vain gives up long before, and says so.
+const HANGS: &str = "120";
 /// The address space a verb may have, in KiB. Of it 128 MiB are for threads and the program itself.
 const SPACE: usize = 512 << 10;
 
@@ -68,7 +70,8 @@ impl Hostile {
     fn command(&self, arguments: &[&str]) -> Command {
         let asked = self.place.command(arguments);
         let mut command = Command::new("timeout");
-        command.args(["-s", "KILL", "30", "sh", "-c", &format!("ulimit -v {SPACE}; exec \"$0\" \"$@\"")]);
+        let bounds = format!("ulimit -v {SPACE}; ulimit -t {WORK}; exec \"$0\" \"$@\"");
+        command.args(["-s", "KILL", HANGS, "sh", "-c", &bounds]);
         command.arg(asked.get_program()).args(asked.get_args()).env_clear();
         command.envs(asked.get_envs().filter_map(|(name, value)| Some((name, value?))));
         command.current_dir(self.place.path("")).stdin(std::process::Stdio::null());
@@ -279,16 +282,14 @@ fn verbs_end_in_time_in_little_space_and_with_the_code_they_promise() {
                         continue;
                     }
                     let codes = if expected.is_some() { failed } else { answered };
-                    let started = Instant::now();
                     let output = herdr.command(arguments).output().unwrap();
-                    let took = started.elapsed();
-                    assert!(took < IN_TIME, "{what}, {verb}: {took:?}");
                     harmless(what, &output);
                     let (code, said) =
                         (output.status.code().unwrap_or(-1), String::from_utf8_lossy(&output.stdout));
                     // A machine at its limit may not get through such a mass in time. That no more of it
                     // is taken than is allowed is looked at below.
-                    if what.contains("MB") && said.contains("herdr_timed_out") {
+                    let is_mass = what.contains("MB") || what.contains("nested");
+                    if is_mass && said.contains("herdr_timed_out") {
                         continue;
                     }
                     assert!(
@@ -337,7 +338,7 @@ fn a_lead_is_open_whatever_herdr_answers_and_ends_in_order() {
         let started = Instant::now();
         let output = open.wait_with_output().unwrap();
         println!("{what}: {} MiB, {:?}, {:?}", grown >> 20, started.elapsed(), output.status.code());
-        assert!(started.elapsed() < IN_TIME, "{what}");
+        assert!(started.elapsed() < Duration::from_secs(60), "{what}");
         assert_eq!(output.status.code(), Some(0), "{what}: {output:?}");
         harmless(what, &output);
         assert!(records::read_lead(&runtime, &session).is_err(), "{what}: its record stays");

@@ -1,10 +1,12 @@
 //! What a lead that is open does when something of it is taken away, held, or can't be written.
 
+use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
 use headman::contract::{Kind, Message, Uuid};
 use headman::disk::AgentDir;
 use headman::disk::inbox::{self, InboxError};
+use rustix::fs::{CWD, FileType, Mode};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -56,6 +58,46 @@ async fn a_lead_whose_session_file_is_removed_withdraws_and_says_so() {
     assert!(said.contains("is not there any more: something else removed it"), "{said}");
     assert!(said.contains("what is queued for it stays"), "{said}");
     assert!(scene.is_withdrawn(A));
+}
+
+/// It can't be trusted any more, and no other file knows what is in it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lead_whose_session_file_cant_be_used_any_more_withdraws_and_says_to_restore_it() {
+    let scene = Scene::new().await;
+    let file = scene.session_file(A);
+    let aside = file.with_extension("aside");
+    let as_root = rustix::process::geteuid().is_root();
+    for what in ["truncated", "open to others", "a link", "two names", "a pipe", "another user's"] {
+        if what == "another user's" && !as_root {
+            continue;
+        }
+        let mut lead = scene.open(A, &[]);
+        lead.says("open as instance").await;
+        match what {
+            "truncated" => std::fs::File::options().write(true).open(&file).unwrap().set_len(0).unwrap(),
+            "open to others" => {
+                std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o666)).unwrap();
+            }
+            "two names" => std::fs::hard_link(&file, &aside).unwrap(),
+            "another user's" => std::os::unix::fs::chown(&file, Some(65_534), None).unwrap(),
+            what => {
+                std::fs::rename(&file, &aside).unwrap();
+                let made = match what {
+                    "a link" => std::os::unix::fs::symlink(&aside, &file),
+                    _ => rustix::fs::mknodat(CWD, &file, FileType::Fifo, Mode::from_raw_mode(0o600), 0)
+                        .map_err(Into::into),
+                };
+                made.unwrap();
+            }
+        }
+        assert_eq!(lead.ended().await, Some(4), "{what}: {}", lead.said());
+        let said = lead.said();
+        assert!(said.contains("has withdrawn") && said.contains("Restore that file first"), "{what}: {said}");
+        assert!(scene.is_withdrawn(A), "{what}");
+        for path in [&file, &aside] {
+            assert!(std::fs::remove_file(path).is_ok() || path == &aside, "{what}");
+        }
+    }
 }
 
 /// Another program that holds the session file for long must not keep it from ending.

@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use headman::chief::lease::{Lease, LeaseError, Place};
@@ -54,9 +55,11 @@ pub(crate) struct Open {
     pub(crate) child: Child,
     lines: Arc<Mutex<Vec<Value>>>,
     said: Arc<Mutex<String>>,
+    /// What reads them, to their ends.
+    readers: Vec<JoinHandle<()>>,
 }
 
-fn collect(stdout: ChildStdout, lines: &Arc<Mutex<Vec<Value>>>) {
+fn collect(stdout: ChildStdout, lines: &Arc<Mutex<Vec<Value>>>) -> JoinHandle<()> {
     let lines = Arc::clone(lines);
     std::thread::spawn(move || {
         for line in BufReader::new(stdout).lines() {
@@ -64,7 +67,7 @@ fn collect(stdout: ChildStdout, lines: &Arc<Mutex<Vec<Value>>>) {
             assert!(!line.contains('\u{1b}'), "{line:?}");
             lines.lock().unwrap().push(serde_json::from_str(&line).unwrap());
         }
-    });
+    })
 }
 
 impl Open {
@@ -72,12 +75,12 @@ impl Open {
         let mut child = command.spawn().unwrap();
         let (lines, said) = (Arc::default(), Arc::new(Mutex::new(String::new())));
         let (errors, all) = (child.stderr.take().unwrap(), Arc::clone(&said));
-        std::thread::spawn(move || {
+        let reader = std::thread::spawn(move || {
             for line in BufReader::new(errors).lines() {
                 *all.lock().unwrap() += &format!("{}\n", line.unwrap());
             }
         });
-        let mut open = Self { child, lines, said };
+        let mut open = Self { child, lines, said, readers: vec![reader] };
         if reads {
             open.read();
         }
@@ -86,7 +89,7 @@ impl Open {
 
     /// Reads what it prints from now on.
     pub(crate) fn read(&mut self) {
-        collect(self.child.stdout.take().unwrap(), &self.lines);
+        self.readers.push(collect(self.child.stdout.take().unwrap(), &self.lines));
     }
 
     pub(crate) fn lines(&self) -> Vec<Value> {
@@ -113,10 +116,13 @@ impl Open {
         rustix::process::kill_process(pid, signal).unwrap();
     }
 
+    /// Waits until it has ended and all is read that it wrote.
     pub(crate) async fn ended(&mut self) -> Option<i32> {
         let end = Instant::now() + DEADLINE;
         loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
+            if let Some(status) = self.child.try_wait().unwrap()
+                && self.readers.iter().all(JoinHandle::is_finished)
+            {
                 return status.code();
             }
             assert!(Instant::now() < end, "it does not end: {}", self.said());

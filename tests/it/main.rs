@@ -80,6 +80,8 @@ mod races_inbox;
 mod reception;
 mod reception_again;
 mod record_properties;
+#[cfg(debug_assertions)]
+mod recovering;
 mod restarts;
 mod screens;
 mod search_screen;

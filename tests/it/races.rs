@@ -356,7 +356,7 @@ fn whoever_stops_in_the_middle_of_a_claim_makes_no_second_chief() {
         // Its own is there, or it is just about to take away that of the dead.
         let stands = match point.split_once(':').unwrap() {
             ("lease", step) => matches!(step, "stale_found" | "lock_published"),
-            ("release", step) => step == "undescribed",
+            ("release", step) => matches!(step, "undescribed" | "lock_found"),
             _ => true,
         };
         assert_eq!(between.is_none(), stands, "{point}");
@@ -440,6 +440,29 @@ fn a_lock_that_another_program_recovered_in_between_is_given_back() {
     write_lock(&lock, living);
     drop(found);
     assert!(!is_held(&late));
+    assert_eq!(lock::holder(&lock).unwrap(), Holder::Claimed(living, Liveness::Alive));
+    let beside = std::fs::read_dir(lock.parent().unwrap()).unwrap().map(|it| it.unwrap().path());
+    assert_eq!(beside.collect::<Vec<_>>(), [lock], "nothing of it is left beside");
+    late.quit();
+}
+
+/// The same where the lock of somebody who lives takes the place of one that is just being released.
+#[test]
+fn a_lock_that_another_program_put_in_the_place_of_ours_is_given_back() {
+    let point = "release:lock_found";
+    let ring = Ring::new(0);
+    ring.home("ring");
+    let mut late = ring.waiting_at(&[point]);
+    late.ask("claim ring");
+    assert!(is_held(&late));
+    late.ask("release");
+    let found = ring.reached(point);
+    let lock = ring.arena.runtime("ring").lock();
+    std::fs::remove_dir_all(&lock).unwrap();
+    let living = Claim::own();
+    write_lock(&lock, living);
+    drop(found);
+    late.hear("ok release").unwrap();
     assert_eq!(lock::holder(&lock).unwrap(), Holder::Claimed(living, Liveness::Alive));
     let beside = std::fs::read_dir(lock.parent().unwrap()).unwrap().map(|it| it.unwrap().path());
     assert_eq!(beside.collect::<Vec<_>>(), [lock], "nothing of it is left beside");

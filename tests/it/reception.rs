@@ -227,6 +227,8 @@ async fn a_reply_that_is_carried_over_late_goes_only_while_its_ask_is_pending() 
     service.chief().await;
     let again = || world.journal().index().sent_entry(reply).and_then(|entry| entry.again);
     until("it is to be sent again", || again().is_some());
+    // That is journalled before the inbox is tried: once the disk is free again, that has failed.
+    service.disk.run(|| ()).await.unwrap();
     world.write(&LeadRecord { pending_ask: None, ..world.lead.record.clone() });
     std::fs::remove_file(inbox.path()).unwrap();
     std::fs::rename(&aside, inbox.path()).unwrap();

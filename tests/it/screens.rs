@@ -321,6 +321,7 @@ fn states_it_must_show_well() {
         ("observer", Fact::Standing(observer)),
         ("suspended", Fact::Standing(Standing::Suspended(held.clone()))),
         ("suspended_by_own", Fact::Standing(Standing::Suspended(OtherChief::OwnConsole(Box::new(other))))),
+        ("suspended_in_progress", Fact::Standing(Standing::Suspended(OtherChief::InProgressBy(4_194_303)))),
         ("suspended_free", Fact::Standing(Standing::Suspended(OtherChief::None))),
         ("lost", Fact::Standing(Standing::Lost { reason: "its lock is gone".to_owned(), chief: held })),
         (

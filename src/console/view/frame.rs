@@ -232,6 +232,10 @@ fn banners(app: &App, now: Now, ages: &mut Ages) -> Vec<(Visible, Role)> {
             format!("Suspended; the lease is free now: press {chief_key} to become Chief."),
             Role::Warning,
         )),
+        // It is nobody's yet to end, and tried again by itself.
+        Standing::Suspended(chief) if chief.is_in_progress() => {
+            out.push((format!("Suspended: {}.", chief.sentence()), Role::Warning));
+        }
         Standing::Suspended(chief) => {
             let since = match chief {
                 OtherChief::Held(descriptor) | OtherChief::OwnConsole(descriptor) => {

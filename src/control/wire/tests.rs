@@ -86,6 +86,7 @@ fn every_fact_of_the_service_arrives_as_it_was() {
         Standing::Suspended(OtherChief::Held(descriptor())),
         Standing::Suspended(OtherChief::OwnConsole(descriptor())),
         Standing::Lost { reason: "lost".to_owned(), chief: OtherChief::InProgress },
+        Standing::Suspended(OtherChief::InProgressBy(7)),
         Standing::Lost { reason: "lost".to_owned(), chief: OtherChief::Unverifiable("?".to_owned()) },
     ];
     for standing in standings {
