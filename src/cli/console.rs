@@ -41,6 +41,7 @@ pub fn run(places: Places, socket: Located, config: Config, go_on: GoOn) -> Resu
         pane,
         keys: config.keys,
         theme,
+        editor: Environment::of_process().editor(),
         guided: std::env::var_os("HEADMAN_DEMO").is_some(),
     };
     match run::run(options) {

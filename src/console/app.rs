@@ -35,6 +35,8 @@ pub enum Effect {
     RemoveDraft(DraftKey),
     /// This text shall be on the clipboard.
     Copy(Untrusted),
+    /// The operator's editor shall have this text.
+    Edit(String),
     /// Everything shall be drawn anew.
     Redraw,
     /// The shell shall have the terminal.
@@ -385,6 +387,8 @@ impl App {
                 }
                 self.keep_draft(now);
             }
+            Intent::Undo | Intent::Redo => self.undo(intent == Intent::Undo, now),
+            Intent::Editor => self.edit(),
             Intent::Open => self.open(now),
             Intent::Up
             | Intent::Down

@@ -85,6 +85,12 @@ pub enum Intent {
     Send,
     /// A new line in what is written.
     Newline,
+    /// Take back what was written last.
+    Undo,
+    /// Do again what was taken back.
+    Redo,
+    /// Go on writing in the operator's editor.
+    Editor,
     /// Leave the text field of filter or search, and keep what it says.
     KeepFilter,
     /// Yes to a question of the console's.
@@ -217,6 +223,16 @@ pub const ACTIONS: &[Action] = &[
         "new line",
         "New line (so does Enter amid a paste)",
         Intent::Newline,
+    ),
+    action("undo", &["ctrl-u", "alt-u"], &[Composer], "", "Undo what was written last", Intent::Undo),
+    action("redo", &["ctrl-r", "alt-r"], &[Composer], "", "Do again what was undone", Intent::Redo),
+    action(
+        "editor",
+        &["ctrl-g"],
+        &[Composer],
+        "editor",
+        "Go on writing in $VISUAL or $EDITOR",
+        Intent::Editor,
     ),
     action(
         "keep-filter",

@@ -6,6 +6,7 @@ pub mod app;
 pub mod burst;
 pub mod composer;
 pub mod drafts;
+pub mod editor;
 pub mod guide;
 pub mod intent;
 pub mod keymap;

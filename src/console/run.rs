@@ -1,6 +1,7 @@
 //! The loop: terminal events first, then facts; a frame only when something changed.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,8 +13,9 @@ use tokio::sync::mpsc;
 use super::app::{App, Effect, Settings};
 use super::burst::{BurstGuard, Passed};
 use super::drafts::{self, Debounce, Draft};
+use super::editor::{self, Sheet};
 use super::keymap::{Keymap, KeymapError};
-use super::terminal::{self, Events, Screen, Signal, Signals, TerminalError};
+use super::terminal::{self, Events, HandedOver, Screen, Signal, Signals, TerminalError};
 use super::text::Visible;
 use super::theme::{Role, Theme};
 use super::view::frame;
@@ -58,6 +60,8 @@ pub struct Options {
     pub keys: BTreeMap<String, Vec<String>>,
     /// Styles and glyphs.
     pub theme: Theme,
+    /// What long texts are written with, as the shell takes it.
+    pub editor: OsString,
     /// Whether to name the next key to try, as the demo has it.
     pub guided: bool,
     /// How to be taken for Pi, should Herdr not list us in spite of the hint.
@@ -170,6 +174,7 @@ async fn console(options: Options, keymap: Keymap) -> Result<Ended, RunError> {
         second_attempt: options.second_attempt,
         on_leaving: options.on_leaving,
         on_becoming_chief: options.on_becoming_chief,
+        editor: options.editor,
     };
     for skipped in kept.skipped {
         console.app.say(format_args!("A draft was not read: {skipped}"), Role::Warning, console.now());
@@ -240,6 +245,7 @@ struct Console {
     second_attempt: Option<Reexec>,
     on_leaving: Option<Reexec>,
     on_becoming_chief: Option<Reexec>,
+    editor: OsString,
 }
 
 /// What became of work nobody waits for.
@@ -254,6 +260,7 @@ enum Turn {
     Go,
     Suspend,
     Redraw,
+    Edit(String),
     End(Ended),
 }
 
@@ -350,6 +357,15 @@ impl Console {
                     screen.suspend(signals).await?;
                     self.host.request(Request::RegisterAgain).await;
                     self.dirty = true;
+                }
+                Turn::Edit(text) => {
+                    let ended = self.edit(&text, screen, events, signals).await?;
+                    self.dirty = true;
+                    // What was written is saved as at any other end.
+                    self.carry_out(screen).await;
+                    if let Some(signal) = ended {
+                        return Ok(Ended::Signal(signal));
+                    }
                 }
                 Turn::End(ended) => return Ok(ended),
             }
@@ -463,6 +479,7 @@ impl Console {
                 }
                 Effect::Copy(text) => self.copy(text, screen),
                 Effect::Redraw => turn = Turn::Redraw,
+                Effect::Edit(text) => turn = Turn::Edit(text),
                 Effect::Suspend => turn = Turn::Suspend,
                 Effect::Left => {
                     if let Some(again) = self.on_leaving.take() {
@@ -479,6 +496,44 @@ impl Console {
             self.dirty = true;
         }
         turn
+    }
+
+    /// Has the operator's editor work on `text`; the signal that ends us, if one came.
+    async fn edit(
+        &mut self,
+        text: &str,
+        screen: &mut Screen,
+        events: &mut Events,
+        signals: &mut Signals,
+    ) -> Result<Option<Signal>, RunError> {
+        let (directory, text) = (self.host.state.edits(), text.to_owned());
+        let put = self.host.disk.run(move || Sheet::put(&directory, &text)).await;
+        let sheet = match put.map_err(|gone| gone.to_string()).and_then(|put| put.map_err(|e| e.to_string()))
+        {
+            Ok(sheet) => sheet,
+            Err(why) => {
+                self.app.edited(Err(why), self.now());
+                return Ok(None);
+            }
+        };
+        let handed_over = screen.hand_over(events, signals, &mut sheet.command(&self.editor)).await?;
+        let (signal, failed) = match &handed_over {
+            HandedOver::Ended(status) => (None, editor::failed(&self.editor, *status)),
+            HandedOver::NotStarted(error) => (None, Some(format!("no shell for the editor: {error}"))),
+            HandedOver::Signal(signal) => (Some(*signal), None),
+        };
+        let taken = self.host.disk.run(move || match failed {
+            None => sheet.take(),
+            Some(why) => Err(match sheet.drop_unless_changed() {
+                None => why,
+                Some(place) => format!("{why}; what it wrote is in {place}"),
+            }),
+        });
+        let taken = taken.await.unwrap_or_else(|gone| Err(gone.to_string()));
+        self.app.edited(taken, self.now());
+        // The shell may have stopped us together with the editor.
+        self.host.request(Request::RegisterAgain).await;
+        Ok(signal)
     }
 
     /// Makes the drafts durable, without waiting for it; the disk thread keeps the order.

@@ -7,6 +7,7 @@
 //! is written any more, not even to standard error, which is gone too.
 
 mod events;
+mod handover;
 mod signals;
 
 use std::io::{self, IsTerminal, Write};
@@ -33,6 +34,7 @@ use rustix::process::{Signal as RawSignal, kill_current_process_group};
 
 use super::text::Visible;
 pub use events::{Events, Read};
+pub use handover::HandedOver;
 pub use signals::{Signal, Signals};
 
 /// Whether the terminal is ours at the moment.

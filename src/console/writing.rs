@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::app::{App, Layer, Pending};
+use super::app::{App, Effect, Layer, Pending};
 use super::drafts::{Draft, DraftKey};
 use super::theme::Role;
 use super::view::ask;
@@ -99,6 +99,41 @@ impl App {
             state.enter(now.mono);
             self.keep_draft(now);
         }
+    }
+
+    /// Takes back what was written last, or does it again.
+    pub(super) fn undo(&mut self, back: bool, now: Now) {
+        let Some(Layer::Ask(state)) = self.layers.last_mut() else { return };
+        let done = state.undo(back, now.mono);
+        self.keep_draft(now);
+        if !done {
+            let what = if back { "undo" } else { "do again" };
+            self.say(format_args!("There is nothing to {what}."), Role::Notice, now);
+        }
+    }
+
+    /// Hands the text to the operator's editor.
+    pub(super) fn edit(&mut self) {
+        if let Some(Layer::Ask(state)) = self.layers.last()
+            && let Some(text) = state.editable()
+        {
+            self.effects.push_back(Effect::SaveDraftsNow);
+            self.effects.push_back(Effect::Edit(text));
+        }
+    }
+
+    /// What came of the editor: the text it left, none if it is the same; or why there is none.
+    pub fn edited(&mut self, result: Result<Option<String>, String>, now: Now) {
+        let Some(Layer::Ask(state)) = self.layers.last_mut() else { return };
+        match result.map(|text| text.map(|text| state.edited(&text))) {
+            Ok(None) => self.say(format_args!("The editor changed nothing."), Role::Notice, now),
+            Ok(Some(None)) => {}
+            Ok(Some(Some(problem))) => self.say(format_args!("{problem}"), Role::Warning, now),
+            Err(why) => {
+                self.say(format_args!("The draft is kept as it was: {why}"), Role::Warning, now);
+            }
+        }
+        self.keep_draft(now);
     }
 
     /// Whether an Enter stood alone by `now`: what was written is sent then.

@@ -26,6 +26,7 @@ mod demo_play;
 mod demo_world;
 mod differences;
 mod documents;
+mod editor;
 mod escapes;
 mod fates;
 mod fuzz_corpora;

@@ -82,8 +82,8 @@ impl Events {
         self.read.pop_front()
     }
 
-    /// Stops reading, so that another program can. What is read but not taken is lost.
-    pub fn stop(mut self) {
+    /// Stops reading for good, so that another program can. What is read but not taken is lost.
+    pub fn pause(&mut self) {
         self.end();
     }
 

@@ -247,6 +247,26 @@ impl State {
         }
     }
 
+    /// Takes back what was written last, or does it again; says whether there was anything.
+    pub fn undo(&mut self, back: bool, mono: Duration) -> bool {
+        if !self.composing || self.underway {
+            return true;
+        }
+        self.problem = None;
+        if back { self.composer.undo(mono) } else { self.composer.redo(mono) }
+    }
+
+    /// The text, if it can be changed now.
+    pub fn editable(&self) -> Option<String> {
+        (self.composing && !self.underway).then(|| self.composer.text())
+    }
+
+    /// The text as an editor left it; what can't be taken is said.
+    pub fn edited(&mut self, text: &str) -> Option<String> {
+        self.problem = None;
+        self.composer.replace(text).err().map(|refused| refused.to_string())
+    }
+
     /// Enter in the composer.
     pub fn enter(&mut self, mono: Duration) {
         if self.composing && !self.underway {
