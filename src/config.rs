@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use crate::console::keymap::Keymap;
+use crate::console::snippets::Snippets;
 use crate::console::theme::{GlyphChoice, Theme};
 use crate::contract::Untrusted;
 use crate::disk::named;
@@ -32,6 +33,8 @@ pub struct Config {
     pub notifications: bool,
     /// How many days the journal keeps what was received and sent; for ever without.
     pub keep_days: Option<NonZeroU32>,
+    /// By number the texts that a key inserts; the console's snippets judge both.
+    pub snippets: BTreeMap<String, String>,
     /// By action the keys that shall do it; the console's keymap judges both.
     pub keys: BTreeMap<String, Vec<String>>,
 }
@@ -44,6 +47,7 @@ impl Default for Config {
             glyphs: GlyphChoice::Auto,
             notifications: true,
             keep_days: None,
+            snippets: BTreeMap::new(),
             keys: BTreeMap::new(),
         }
     }
@@ -150,6 +154,7 @@ impl Config {
     fn mistakes(&self) -> Vec<String> {
         let keys = Keymap::new(&self.keys).err().unwrap_or_default();
         let mut mistakes: Vec<String> = keys.iter().map(ToString::to_string).collect();
+        mistakes.extend(Snippets::new(&self.snippets).err().unwrap_or_default());
         if let Err(error) = Theme::load(self.theme.as_deref(), self.glyphs, |_| None) {
             mistakes.push(format!("theme: {error}"));
         }
@@ -216,7 +221,7 @@ mod tests {
     #[test]
     fn what_is_configured_is_taken() {
         let config = parse(
-            "register = false\nnotifications = false\ntheme = \"dusk\"\nglyphs = \"ascii\"\nkeep_days = 90\n[keys]\nreply = [\"R\", \"ctrl-r\"]\n",
+            "register = false\nnotifications = false\ntheme = \"dusk\"\nglyphs = \"ascii\"\nkeep_days = 90\n[keys]\nreply = [\"R\", \"ctrl-r\"]\n[snippets]\n1 = \"Go on.\"\n",
         )
         .unwrap();
         assert!(!config.register && !config.notifications);
@@ -224,6 +229,7 @@ mod tests {
         assert_eq!(config.glyphs, GlyphChoice::Ascii);
         assert_eq!(config.keep_days, NonZeroU32::new(90));
         assert_eq!(config.keys["reply"], ["R", "ctrl-r"]);
+        assert_eq!(config.snippets["1"], "Go on.");
     }
 
     #[test]
@@ -248,13 +254,14 @@ mod tests {
     fn keys_and_theme_are_judged_as_the_console_does() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("config.toml");
-        std::fs::write(&path, "theme = \"none\"\n[keys]\nfrob = []\nreply = [\"nokey\", \"n\"]\n").unwrap();
+        std::fs::write(&path, "theme = \"none\"\n[keys]\nfrob = []\nreply = [\"nokey\", \"n\"]\n[snippets]\n0 = \"x\"\n").unwrap();
         let mistakes = Config::load(&path, false).unwrap_err().mistakes();
         let wanted = [
             "keys.frob: no such action",
             "keys.reply: `nokey`",
             "keys.reply: `n` collides",
             "keys.next-match: `n` collides with `n` of `reply` (Inbox)",
+            "snippets.0: no such snippet",
             "theme: no theme",
         ];
         assert_eq!(mistakes.len(), wanted.len(), "{mistakes:?}");

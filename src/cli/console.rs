@@ -1,9 +1,11 @@
 //! No verb: the console.
 
 use std::num::NonZeroU32;
+use std::path::Path;
 
 use super::{Exit, Failure, out};
 use crate::config::{Config, Environment, Places};
+use crate::console::files::Place;
 use crate::console::run::{self, Ended, Options, RunError};
 use crate::console::terminal::TerminalError;
 use crate::console::theme::Theme;
@@ -16,8 +18,9 @@ use crate::herdr::reexec::{self, GoOn, Reexec, Stage};
 /// # Errors
 /// [`Failure`] where it can't start, or the terminal fails.
 pub fn run(places: Places, socket: Located, config: Config, go_on: GoOn) -> Result<Exit, Failure> {
+    let environment = Environment::of_process();
     let theme =
-        Theme::load(config.theme.as_deref(), config.glyphs, |name| Environment::of_process().text(name))
+        Theme::load(config.theme.as_deref(), config.glyphs, |name| environment.text(name))
             .map_err(|error| {
                 Failure::new(
                     Exit::Usage,
@@ -41,7 +44,12 @@ pub fn run(places: Places, socket: Located, config: Config, go_on: GoOn) -> Resu
         pane,
         keys: config.keys,
         theme,
-        editor: Environment::of_process().editor(),
+        editor: environment.editor(),
+        snippets: config.snippets,
+        place: Place {
+            from: std::env::current_dir().unwrap_or_else(|_| "/".into()),
+            home: environment.home().map(Path::to_owned),
+        },
         guided: std::env::var_os("HEADMAN_DEMO").is_some(),
     };
     match run::run(options) {
@@ -87,6 +95,10 @@ fn failure(error: RunError) -> Failure {
         RunError::Keys(mistakes) => {
             let mistakes = mistakes.iter().map(|mistake| format!("{what}: {mistake}")).collect();
             Failure::of_several(Exit::Usage, "keys", mistakes, "Correct `[keys]` in the configuration")
+        }
+        RunError::Snippets(mistakes) => {
+            let mistakes = mistakes.iter().map(|mistake| format!("{what}: {mistake}")).collect();
+            Failure::of_several(Exit::Usage, "snippets", mistakes, "Correct `[snippets]` in the configuration")
         }
         RunError::State(error) => Failure::new(
             Exit::Unavailable,

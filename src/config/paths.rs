@@ -41,6 +41,11 @@ impl<'a> Environment<'a> {
         self.var(name)?.into_string().ok()
     }
 
+    /// The home directory.
+    pub fn home(&self) -> Option<&Path> {
+        self.home.as_deref()
+    }
+
     /// What the user edits texts with.
     pub fn editor(&self) -> OsString {
         self.var("VISUAL").or_else(|| self.var("EDITOR")).unwrap_or_else(|| "vi".into())

@@ -7,9 +7,11 @@ use std::time::Duration;
 use crossterm::event::KeyEvent;
 
 use super::drafts::{Draft, DraftKey};
+use super::files::{Place, Question};
 use super::guide::{Guide, Office};
 use super::intent::{Context, Intent};
 use super::keymap::{Keymap, Pressed, Sequence};
+use super::snippets::Snippets;
 use super::text::{self, Visible};
 use super::theme::{Role, Theme};
 use super::view::{ask, diagnostics, help, inbox, peek, peers, roster};
@@ -35,6 +37,8 @@ pub enum Effect {
     RemoveDraft(DraftKey),
     /// This text shall be on the clipboard.
     Copy(Untrusted),
+    /// This shall be found out about files.
+    Find(Question),
     /// The operator's editor shall have this text.
     Edit(String),
     /// Everything shall be drawn anew.
@@ -61,6 +65,10 @@ pub struct Settings {
     pub theme: Theme,
     /// A time of day as the operator's clock shows it.
     pub clock: fn(Timestamp) -> String,
+    /// Texts that one key inserts.
+    pub snippets: Snippets,
+    /// Where the paths begin that are mentioned.
+    pub place: Place,
     /// Whether to name the next key to try.
     pub guided: bool,
 }
@@ -134,6 +142,8 @@ pub struct App {
     guide: Option<Guide>,
     interrupted: Option<Duration>,
     waiting_told: Option<bool>,
+    /// Whether the files of a text are being looked at, and paths listed.
+    pub(super) finding: (bool, bool),
     pub(super) effects: VecDeque<Effect>,
 }
 
@@ -156,6 +166,7 @@ impl App {
             guide,
             interrupted: None,
             waiting_told: None,
+            finding: (false, false),
             effects: VecDeque::new(),
         }
     }
@@ -254,6 +265,7 @@ impl App {
             Pressed::Unbound => self.typed(key, now),
         }
         self.inquire();
+        self.find();
     }
 
     /// A key that is text where a text field is open.
@@ -304,6 +316,7 @@ impl App {
             _ => self.roster.pasted(text, &self.model, now),
         }
         self.inquire();
+        self.find();
     }
 
     /// A burst of keys was dropped.
@@ -389,6 +402,8 @@ impl App {
             }
             Intent::Undo | Intent::Redo => self.undo(intent == Intent::Undo, now),
             Intent::Editor => self.edit(),
+            Intent::Complete | Intent::NextPath | Intent::PreviousPath => self.paths(intent, now),
+            Intent::Snippet(number) => self.snippet(number, now),
             Intent::Open => self.open(now),
             Intent::Up
             | Intent::Down

@@ -14,7 +14,9 @@ use super::app::{App, Effect, Settings};
 use super::burst::{BurstGuard, Passed};
 use super::drafts::{self, Debounce, Draft};
 use super::editor::{self, Sheet};
+use super::files::{Answer, Place, Question};
 use super::keymap::{Keymap, KeymapError};
+use super::snippets::Snippets;
 use super::terminal::{self, Events, HandedOver, Screen, Signal, Signals, TerminalError};
 use super::text::Visible;
 use super::theme::{Role, Theme};
@@ -60,6 +62,10 @@ pub struct Options {
     pub keys: BTreeMap<String, Vec<String>>,
     /// Styles and glyphs.
     pub theme: Theme,
+    /// Texts that one key inserts, by number.
+    pub snippets: BTreeMap<String, String>,
+    /// Where the paths begin that a text mentions.
+    pub place: Place,
     /// What long texts are written with, as the shell takes it.
     pub editor: OsString,
     /// Whether to name the next key to try, as the demo has it.
@@ -84,6 +90,9 @@ pub enum RunError {
     /// The keys configured are wrong.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
     Keys(Vec<KeymapError>),
+    /// The snippets configured are wrong.
+    #[error("{}", .0.join("\n"))]
+    Snippets(Vec<String>),
     /// A draft could not be kept.
     #[error("a draft is lost: {0}")]
     Unsaved(String),
@@ -115,14 +124,15 @@ pub enum Ended {
 /// Runs the console until it is quit.
 pub fn run(options: Options) -> Result<Ended, RunError> {
     let keymap = Keymap::new(&options.keys).map_err(RunError::Keys)?;
+    let snippets = Snippets::new(&options.snippets).map_err(RunError::Snippets)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    let ended = runtime.block_on(console(options, keymap));
+    let ended = runtime.block_on(console(options, keymap, snippets));
     // What still waits for an answer of Herdr or the disk must not hold us up.
     runtime.shutdown_timeout(Duration::from_millis(200));
     ended
 }
 
-async fn console(options: Options, keymap: Keymap) -> Result<Ended, RunError> {
+async fn console(options: Options, keymap: Keymap, snippets: Snippets) -> Result<Ended, RunError> {
     // The terminal first: where there is none, nothing is written.
     let mut signals = Signals::listen()?;
     let mut screen = Screen::enter(terminal::Options::default())?;
@@ -155,11 +165,15 @@ async fn console(options: Options, keymap: Keymap) -> Result<Ended, RunError> {
         keymap,
         theme: options.theme,
         clock: local_time,
+        snippets,
+        place: options.place,
         guided: options.guided,
     };
     let model = Model::new(host.office.session().clone(), host.registration.clone());
     let app = App::new(model, settings, kept.drafts);
     let (troubles, mut troubles_seen) = mpsc::unbounded_channel();
+    // One answer of each kind at most is under way.
+    let (found, answers) = mpsc::unbounded_channel();
     let mut console = Console {
         app,
         host,
@@ -175,6 +189,8 @@ async fn console(options: Options, keymap: Keymap) -> Result<Ended, RunError> {
         on_leaving: options.on_leaving,
         on_becoming_chief: options.on_becoming_chief,
         editor: options.editor,
+        found,
+        answers,
     };
     for skipped in kept.skipped {
         console.app.say(format_args!("A draft was not read: {skipped}"), Role::Warning, console.now());
@@ -246,6 +262,9 @@ struct Console {
     on_leaving: Option<Reexec>,
     on_becoming_chief: Option<Reexec>,
     editor: OsString,
+    /// What is found out about files.
+    found: mpsc::UnboundedSender<Answer>,
+    answers: mpsc::UnboundedReceiver<Answer>,
 }
 
 /// What became of work nobody waits for.
@@ -322,6 +341,11 @@ impl Console {
                     if let Some(draft) = news.unsaved {
                         self.save_again(draft);
                     }
+                    self.dirty = true;
+                }
+                Some(answer) = self.answers.recv() => {
+                    let now = self.now();
+                    self.app.found(answer, now);
                     self.dirty = true;
                 }
                 () = asleep => {}
@@ -478,6 +502,7 @@ impl Console {
                     self.tell_trouble("The draft of what was sent stays", None, removed);
                 }
                 Effect::Copy(text) => self.copy(text, screen),
+                Effect::Find(question) => self.find(question),
                 Effect::Redraw => turn = Turn::Redraw,
                 Effect::Edit(text) => turn = Turn::Edit(text),
                 Effect::Suspend => turn = Turn::Suspend,
@@ -496,6 +521,15 @@ impl Console {
             self.dirty = true;
         }
         turn
+    }
+
+    /// Finds something out about files, beside the loop and the disk thread: it may take long.
+    fn find(&self, question: Question) {
+        let (office, found) = (Arc::clone(&self.host.office), self.found.clone());
+        tokio::task::spawn_blocking(move || {
+            // The console may have ended meanwhile.
+            let _ = found.send(question.answer(&office));
+        });
     }
 
     /// Has the operator's editor work on `text`; the signal that ends us, if one came.

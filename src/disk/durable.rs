@@ -41,6 +41,12 @@ impl DiskError {
         self.reason == Errno::NOENT
     }
 
+    /// Whether no file can stand where it was looked for: below a file, in a circle of links, or by a
+    /// name that is too long.
+    pub fn names_nothing(&self) -> bool {
+        matches!(self.reason, Errno::NOTDIR | Errno::LOOP | Errno::NAMETOOLONG)
+    }
+
     fn on<'a>(operation: &'static str, path: &'a Path) -> impl FnOnce(Errno) -> Self + use<'a> {
         move |reason| Self { operation, path: path.to_owned(), reason }
     }

@@ -201,6 +201,47 @@ impl Composer {
         if kept.len() == text.len() { Ok(()) } else { Err(Refused::Controls) }
     }
 
+    /// The cursor's line, and what stands before the cursor there.
+    pub fn before_cursor(&self) -> (usize, String) {
+        let cursor = self.area.cursor();
+        let (line, column) = (cursor.0, cursor.1);
+        let text = self.area.lines().get(line).map(|line| line.chars().take(column).collect());
+        (line, text.unwrap_or_default())
+    }
+
+    /// Puts `text` in place of what stands between the column `from`, in characters, and the cursor,
+    /// and a space behind what is `whole`, unless one stands there.
+    pub fn complete(&mut self, from: usize, text: &str, whole: bool) -> Result<(), Refused> {
+        let (line, before) = self.before_cursor();
+        let typed: String = before.chars().skip(from).collect();
+        let follows = self.area.lines().get(line).and_then(|line| line.chars().nth(before.chars().count()));
+        let space = if whole && !follows.is_some_and(char::is_whitespace) { " " } else { "" };
+        if !self.has_room(text.len() + space.len()) {
+            return Err(Refused::TooLong);
+        }
+        self.goal = None;
+        // What is only continued is one step.
+        let rest = text.strip_prefix(&typed).unwrap_or_else(|| {
+            for _ in typed.chars() {
+                self.area.delete_char();
+            }
+            text
+        });
+        self.area.insert_str(format!("{rest}{space}"));
+        self.changed();
+        Ok(())
+    }
+
+    /// The bytes a record with another text takes.
+    pub fn bytes_of(&self, text: &str) -> usize {
+        (self.measure)(text)
+    }
+
+    /// Whether a Tab at `mono` is part of a paste, as an Enter would be.
+    pub fn is_amid_input(&self, mono: Duration) -> bool {
+        self.held.is_some() || self.enter_is_newline(mono)
+    }
+
     /// Takes back what was done last; says whether there was anything.
     pub fn undo(&mut self, mono: Duration) -> bool {
         self.input_at(mono);
