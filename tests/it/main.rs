@@ -14,6 +14,7 @@ mod cli_doctor;
 mod cli_herd;
 mod cli_support;
 #[cfg(debug_assertions)]
+mod composing;
 mod console_crashes;
 mod control;
 mod control_flood;
@@ -82,3 +83,4 @@ mod support;
 mod surroundings;
 mod terminal_pty;
 mod transcript;
+mod writing;

@@ -12,6 +12,7 @@ use std::time::Duration;
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use ratatui_textarea::{CursorMove, TextArea};
 
+use super::files::mention;
 use layout::Layout;
 
 /// An Enter this soon after other input belongs to a paste that came as keys.
@@ -40,6 +41,8 @@ pub struct Composer {
     /// The bytes a record with that text takes.
     measure: Box<dyn Fn(&str) -> usize + Send>,
     bytes: usize,
+    /// Whether it mentions files.
+    mentions: bool,
     last_input: Option<Duration>,
     /// An Enter that may be the first of a paste.
     held: Option<Duration>,
@@ -59,6 +62,7 @@ impl Composer {
             area: field(Vec::new()),
             measure: Box::new(measure),
             bytes,
+            mentions: false,
             last_input: None,
             held: None,
             shown: Cell::new((80, 8)),
@@ -75,6 +79,11 @@ impl Composer {
     /// Whether nothing was.
     pub fn is_empty(&self) -> bool {
         self.area.is_empty()
+    }
+
+    /// Whether it mentions files.
+    pub fn mentions_any(&self) -> bool {
+        self.mentions
     }
 
     /// The bytes a record with the text takes.
@@ -97,6 +106,8 @@ impl Composer {
 
     fn changed(&mut self) {
         self.bytes = (self.measure)(&self.text());
+        let mentions = |line: &String| line.contains('@') && !mention::mentions(line).is_empty();
+        self.mentions = self.area.lines().iter().any(mentions);
     }
 
     fn has_room(&self, more: usize) -> bool {

@@ -156,3 +156,96 @@ fn file(writing: &Writing, path: &Path, office: &Office) -> What {
         Err(error) => What::Not(error.to_string()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::ffi::OsStrExt;
+
+    use super::super::tests::{office, writing};
+    use super::*;
+    use crate::chief::attach::Why;
+
+    fn listed(dir: &Path, typed: &str) -> Listing {
+        list(&writing(dir), typed.to_owned(), &office(dir))
+    }
+
+    fn paths(listing: &Listing) -> Vec<&str> {
+        listing.entries.iter().map(|entry| entry.path.as_str()).collect()
+    }
+
+    #[test]
+    fn what_begins_as_typed_is_offered_with_how_it_would_go_along() {
+        let dir = tempfile::tempdir().unwrap();
+        let put = |name: &str, content: &[u8]| std::fs::write(dir.path().join(name), content).unwrap();
+        std::fs::create_dir(dir.path().join("Docs")).unwrap();
+        put("Docs/a b.md", b"x");
+        put("data.bin", b"a\0");
+        put("deep.txt", &[b'x'; 9000]);
+        put(".hidden", b"");
+        put("other", b"");
+        std::os::unix::fs::symlink("Docs", dir.path().join("dl")).unwrap();
+        std::os::unix::fs::symlink("nowhere", dir.path().join("dead")).unwrap();
+        let socket = std::os::unix::net::UnixListener::bind(dir.path().join("ds")).unwrap();
+        let listing = listed(dir.path(), "d");
+        let whats: Vec<(&str, &What)> =
+            listing.entries.iter().map(|entry| (entry.path.as_str(), &entry.what)).collect();
+        let not = |why: &str| What::Not(why.to_owned());
+        assert_eq!(
+            whats,
+            [
+                ("data.bin", &What::File(2, Form::Reference(Why::NotText))),
+                ("dead", &not("it is not there")),
+                ("deep.txt", &What::File(9000, Form::Reference(Why::NoRoom))),
+                ("dl", &What::Directory),
+                ("Docs", &What::Directory),
+                ("ds", &not("it is a socket, not a regular file")),
+            ]
+        );
+        drop(socket);
+        assert_eq!(paths(&listed(dir.path(), "D")), ["Docs"], "a capital is meant");
+        assert_eq!(paths(&listed(dir.path(), "Docs/")), ["Docs/a b.md"]);
+        assert_eq!(listed(dir.path(), "Docs/").entries[0].what, What::File(1, Form::Inline));
+        assert_eq!(paths(&listed(dir.path(), ".")), [".hidden"]);
+        assert_eq!(listed(dir.path(), "").entries.len(), 7, "nothing hidden");
+        assert_eq!(paths(&listed(dir.path(), "~")), ["~"]);
+        assert_eq!(paths(&listed(dir.path(), "~/oth")), ["~/other"]);
+        let absolute = format!("{}/oth", dir.path().display());
+        assert_eq!(paths(&listed(dir.path(), &absolute)), [format!("{}/other", dir.path().display())]);
+        for nothing in ["none", "nowhere/x", "other/x", "~nobody/", "dead/"] {
+            let listing = listed(dir.path(), nothing);
+            assert!(listing.is_empty() && listing.problem.is_none(), "{nothing}: {listing:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_typed_whole_needs_no_list() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("one"), "").unwrap();
+        assert!(listed(dir.path(), "one").is_empty() && !listed(dir.path(), "on").is_empty());
+        std::fs::write(dir.path().join("one more"), "").unwrap();
+        assert!(!listed(dir.path(), "one").is_empty());
+    }
+
+    #[test]
+    fn names_that_no_text_can_hold_are_counted() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in [&b"a\x1b[2J"[..], b"a\n", b"a\xff", b"b\xff", b"ok"] {
+            std::fs::write(dir.path().join(std::ffi::OsStr::from_bytes(name)), "").unwrap();
+        }
+        let listing = listed(dir.path(), "a");
+        assert_eq!((listing.unwritable, listing.entries.len()), (3, 0));
+    }
+
+    #[test]
+    fn of_a_large_directory_the_first_names_are_offered_in_order() {
+        let dir = tempfile::tempdir().unwrap();
+        let many = 3_000;
+        for number in 0..many {
+            std::fs::write(dir.path().join(format!("f{number:05}")), "").unwrap();
+        }
+        let listing = listed(dir.path(), "f");
+        assert_eq!((listing.entries.len(), listing.more, listing.cut), (OFFERED, many - OFFERED, false));
+        assert_eq!((paths(&listing)[0], paths(&listing)[OFFERED - 1]), ("f00000", "f00049"));
+        assert_eq!(paths(&listed(dir.path(), "f02999")), ["f02999"]);
+    }
+}

@@ -74,3 +74,79 @@ fn file(writing: &Writing, path: &str) -> Option<FileArgument> {
         Ok(_) | Err(_) => Some(FileArgument::new(path, writing.place.from.clone())),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::super::tests::{office, writing};
+    use super::*;
+    use crate::chief::attach::{Form, Why};
+
+    fn looked(dir: &Path, text: &str) -> Look {
+        look(&writing(dir), text.to_owned(), &office(dir))
+    }
+
+    #[test]
+    fn files_go_along_once_and_anything_else_is_text() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("d")).unwrap();
+        std::fs::write(dir.path().join("a.rs"), "fn").unwrap();
+        std::fs::write(dir.path().join("b."), [0xff; 3]).unwrap();
+        std::os::unix::fs::symlink("a.rs", dir.path().join("l")).unwrap();
+        let text = "@a.rs, (@b.) @d @l @ op@a.rs `@a.rs` @nobody: @a.rs/x @~x";
+        let look = looked(dir.path(), text);
+        let attached: Vec<(String, u64, Form)> = (look.attached.iter())
+            .map(|file| (file.name.to_str_lossy().rsplit('/').next().unwrap().to_owned(), file.bytes, file.form))
+            .collect();
+        assert_eq!(
+            attached,
+            [("a.rs".to_owned(), 2, Form::Inline), ("b.".to_owned(), 3, Form::Reference(Why::NotText))]
+        );
+        // Named three times: the record has it once.
+        assert_eq!((look.files.len(), look.problem.as_deref()), (3, None));
+        assert_eq!(look.only_text, ["d", "nobody", "a.rs/x", "~x"]);
+        let plain = looked(dir.path(), "see").bytes.unwrap();
+        assert!(look.bytes.unwrap() > plain + text.len());
+    }
+
+    #[test]
+    fn what_is_there_and_can_not_go_along_is_refused_by_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let socket = std::os::unix::net::UnixListener::bind(dir.path().join("s")).unwrap();
+        let look = looked(dir.path(), "see @s");
+        assert_eq!((look.files.len(), look.bytes), (1, None));
+        let why = look.problem.unwrap();
+        assert!(why.contains("/s: it is a socket") && why.ends_with("Name a regular file"), "{why}");
+        drop(socket);
+    }
+
+    #[test]
+    fn the_limits_are_those_configured_now() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("a"), "x").unwrap();
+        let office = office(dir.path());
+        let root = office.agent_dir().data_root();
+        std::fs::create_dir_all(&root).unwrap();
+        let with = |config: &str, text: &str| {
+            std::fs::write(root.join("config.json"), config).unwrap();
+            look(&writing(dir.path()), text.to_owned(), &office)
+        };
+        let small = with(r#"{"mailboxPayloadLimitBytes":1024}"#, &"x".repeat(1000));
+        assert_eq!(small.limit, 1024);
+        assert!(small.problem.unwrap().contains("1024 are allowed"));
+        assert!(small.bytes.unwrap() > 1024);
+        let wrong = with(r#"{"mailboxPayloadLimitBytes":1}"#, "see @a");
+        assert!(wrong.problem.unwrap().contains("mailboxPayloadLimitBytes"));
+        // With nothing written there is nothing to send, and nothing to complain of.
+        let blank = with("{}", " ");
+        assert_eq!((blank.problem, blank.bytes), (None, None));
+    }
+
+    #[test]
+    fn a_text_that_can_not_be_sent_anyway_has_no_files() {
+        let dir = tempfile::tempdir().unwrap();
+        let look = looked(dir.path(), &"@x ".repeat(3000));
+        assert!(!look.mentions_any() && look.problem.unwrap().contains("8192 are allowed"));
+    }
+}

@@ -108,6 +108,22 @@ pub fn size(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::contract::SessionId;
+    use crate::disk::AgentDir;
+
+    /// An office whose agent directory is in `dir`.
+    pub(super) fn office(dir: &Path) -> Office {
+        let agent_dir = AgentDir::resolve(Some(dir.join(".agent").as_os_str()), dir);
+        let runtime = agent_dir.runtime("/run/h.sock".as_ref());
+        let session = SessionId::new("chief").unwrap();
+        Office::new(agent_dir, runtime, session, std::time::Instant::now())
+    }
+
+    /// A message whose paths begin in `dir`, which is the home directory, too.
+    pub(super) fn writing(dir: &Path) -> Writing {
+        let key = DraftKey { session: SessionId::new("lead").unwrap(), ask: None };
+        Writing { key, place: Place { from: dir.to_owned(), home: Some(dir.to_owned()) } }
+    }
 
     #[test]
     fn paths_begin_where_one_stands_or_at_home() {

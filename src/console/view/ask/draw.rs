@@ -167,8 +167,8 @@ fn composer(
     // What is counted is more than what is typed.
     let as_sent = if area.width < WITH_AS_SENT { "" } else { " as sent" };
     // Until its files are seen with this very text, they take what they took before.
-    let about = if is_exact { "" } else { "about " };
-    let title = text::line(format_args!("{what} {about}{bytes} / {limit} bytes{as_sent}"));
+    let goes_on = if is_exact { "" } else { " \u{2026}" };
+    let title = text::line(format_args!("{what} {bytes} / {limit} bytes{as_sent}{goes_on}"));
     let inside = pen.pane(area, &title, true);
     let told_of = match bytes.checked_sub(limit) {
         Some(over @ 1..) => Some((text::line(format_args!(" {over} too many ")), Role::Alarm)),

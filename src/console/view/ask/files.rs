@@ -54,13 +54,14 @@ impl Files {
 
     /// What is to be looked at, if it was not yet.
     pub(super) fn to_look(&self, composer: &Composer) -> Option<Question> {
-        let text = composer.text();
         // Even without files: the limit is configured.
         let is_seen = match &self.look {
-            Some(look) => !self.again && (look.text == text || (!look.mentions_any() && mention::mentions(&text).is_empty())),
             None => false,
+            Some(_) if self.again => false,
+            Some(look) if !look.mentions_any() && !composer.mentions_any() => true,
+            Some(look) => look.text == composer.text(),
         };
-        (!is_seen).then(|| Question::Look(self.writing.clone(), text))
+        (!is_seen).then(|| Question::Look(self.writing.clone(), composer.text()))
     }
 
     /// What is to be listed, if it was not yet. A list of another mention is closed.
@@ -160,16 +161,15 @@ impl Files {
 
     /// What the text takes. While its files are being seen, what they took with the text before.
     pub(super) fn count(&self, composer: &Composer) -> Count {
-        let text = composer.text();
         let limit = self.look.as_ref().map_or(message::MAX_BYTES, |look| look.limit);
-        let has_files = !mention::mentions(&text).is_empty();
-        let bytes = composer.bytes();
+        let (bytes, has_files) = (composer.bytes(), composer.mentions_any());
         match &self.look {
-            Some(look) if look.text == text => {
-                Count { bytes: look.bytes.unwrap_or(bytes), limit, is_exact: true }
-            }
             Some(look) if has_files => {
-                let of_files = look.bytes.unwrap_or(0).saturating_sub(composer.bytes_of(&look.text));
+                let of_look = look.bytes.unwrap_or(bytes);
+                if look.text == composer.text() {
+                    return Count { bytes: of_look, limit, is_exact: true };
+                }
+                let of_files = of_look.saturating_sub(composer.bytes_of(&look.text));
                 Count { bytes: bytes + of_files, limit, is_exact: false }
             }
             _ => Count { bytes, limit, is_exact: !has_files },

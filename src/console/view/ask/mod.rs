@@ -15,7 +15,7 @@ use crate::console::composer::Composer;
 use crate::console::drafts::{Draft, DraftKey};
 use crate::console::files::list::Listing;
 use crate::console::files::look::Look;
-use crate::console::files::{Place, Question, mention};
+use crate::console::files::{Place, Question};
 use crate::console::intent::{Context, Intent};
 use crate::console::text::{self, Visible};
 use crate::contract::{PendingAsk, SessionId, Timestamp, Untrusted, Uuid};
@@ -228,15 +228,14 @@ impl State {
         if self.sent.is_some() {
             return None;
         }
-        let text = self.composer.text();
-        let mentions = !mention::mentions(&text).is_empty();
+        let mentions = self.composer.mentions_any();
         Some(Draft {
             session: self.lead.clone(),
             ask: self.ask_id(),
             instance: Some(self.instance),
             lease: self.lease,
             from: mentions.then(|| self.files.place().from.clone()),
-            text,
+            text: self.composer.text(),
             at,
         })
     }
@@ -384,10 +383,10 @@ impl State {
 
     /// The files that go along; none while they are still to be seen.
     fn files_to_send(&mut self, seen: bool) -> Result<Option<Vec<FileArgument>>, String> {
-        let text = self.composer.text();
-        if mention::mentions(&text).is_empty() {
+        if !self.composer.mentions_any() {
             return Ok(Some(Vec::new()));
         }
+        let text = self.composer.text();
         match self.files.seen(&text).filter(|_| seen) {
             None => {
                 self.files.send_once_seen(text);

@@ -20,10 +20,13 @@ pub(super) fn rows(state: &State) -> u16 {
     u16::try_from(lines(state, 0).len()).unwrap_or(u16::MAX)
 }
 
-/// Draws them at the bottom of `area`, in at most half of it; gives how many rows that took.
+/// Draws them at the bottom of `area`, below the text and in half of it where that is long; gives how
+/// many rows that took.
 pub(super) fn attached(state: &State, area: Rect, pen: &mut Pen<'_>) -> u16 {
     let lines = lines(state, usize::from(area.width.saturating_sub(2)));
-    let shown = u16::try_from(lines.len()).unwrap_or(u16::MAX).min(area.height / 2);
+    let text = state.composer.rows(area.width.saturating_sub(2)).max(1);
+    let room = area.height.saturating_sub(text).max(area.height / 2);
+    let shown = u16::try_from(lines.len()).unwrap_or(u16::MAX).min(room);
     for (y, (line, role)) in (area.bottom() - shown..area.bottom()).zip(lines) {
         pen.put(area.x + 1, y, area.right().saturating_sub(1), &line, role);
     }
@@ -48,7 +51,8 @@ fn lines(state: &State, width: usize) -> Vec<(Visible, Role)> {
     if more > 0 {
         lines.push((text::line(format_args!("+ {more} more files")), Role::Notice));
     }
-    if !look.only_text.is_empty() {
+    // What is being typed is no file yet.
+    if !look.only_text.is_empty() && state.files.list().is_none() {
         let names: Vec<String> = look.only_text.iter().map(|name| format!("@{name}")).collect();
         lines.push((text::line(format_args!("no file, only text: {}", names.join(" "))), Role::Muted));
     }
