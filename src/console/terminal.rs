@@ -14,7 +14,7 @@ use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::panic;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Once};
+use std::sync::{Arc, Mutex, Once, PoisonError};
 use std::time::Duration;
 
 use crossterm::cursor::{Hide, Show};
@@ -43,6 +43,9 @@ static ENTERED: AtomicBool = AtomicBool::new(false);
 /// Which of the optional modes were entered.
 static KEYBOARD: AtomicBool = AtomicBool::new(false);
 static MOUSE: AtomicBool = AtomicBool::new(false);
+
+/// Held while the line discipline is changed, so that nobody sets an old one again.
+static MODES: Mutex<()> = Mutex::new(());
 
 /// Whether the terminal hung up. It never comes back.
 static GONE: AtomicBool = AtomicBool::new(false);
@@ -233,7 +236,10 @@ fn enter(options: Options) -> Result<(), TerminalError> {
     if is_gone() {
         return Err(TerminalError::Gone);
     }
-    crossterm::terminal::enable_raw_mode().map_err(failed("enter raw mode"))?;
+    {
+        let _modes = MODES.lock().unwrap_or_else(PoisonError::into_inner);
+        crossterm::terminal::enable_raw_mode().map_err(failed("enter raw mode"))?;
+    }
     let keyboard = !options.plain_keys && offers_keyboard(&std::env::var("TERM").unwrap_or_default());
     KEYBOARD.store(keyboard, Ordering::SeqCst);
     MOUSE.store(options.mouse, Ordering::SeqCst);
@@ -278,7 +284,27 @@ fn restore() {
     // There is nobody left to tell about a failure.
     let _ = leaving(&mut bytes, KEYBOARD.load(Ordering::SeqCst), MOUSE.load(Ordering::SeqCst))
         .and_then(|()| write_out(&bytes));
+    let _modes = MODES.lock().unwrap_or_else(PoisonError::into_inner);
     let _ = crossterm::terminal::disable_raw_mode();
+}
+
+/// Has whoever waits for the terminal's input look again, if some is left there. (crossterm takes 1,024
+/// bytes, and hears of the rest only once more comes. Setting modes, even the same, tells it.)
+fn announce_input() {
+    let stdin = io::stdin();
+    let mut waits = [rustix::event::PollFd::new(&stdin, rustix::event::PollFlags::IN)];
+    let now = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
+    if !matches!(rustix::event::poll(&mut waits, Some(&now)), Ok(1..)) {
+        return;
+    }
+    // Somebody who changes the modes has it look again, too.
+    let Ok(_modes) = MODES.try_lock() else { return };
+    if ENTERED.load(Ordering::SeqCst)
+        && !is_gone()
+        && let Ok(modes) = rustix::termios::tcgetattr(&stdin)
+    {
+        let _ = rustix::termios::tcsetattr(&stdin, rustix::termios::OptionalActions::Now, &modes);
+    }
 }
 
 /// Terminals that know the kitty keyboard protocol act on the request, others ignore it; asking

@@ -10,7 +10,7 @@ use crossterm::event::{Event, EventStream};
 use futures_util::StreamExt;
 use tokio::sync::{Notify, mpsc};
 
-use super::{TerminalError, failed, is_gone};
+use super::{TerminalError, announce_input, failed, is_gone};
 
 /// Reads waiting for a loop that is busy; a paste in pieces takes some.
 const WAITING: usize = 64;
@@ -115,6 +115,7 @@ async fn forward(sender: mpsc::Sender<Vec<Read>>) {
         if sender.send(read).await.is_err() || !goes_on {
             return;
         }
+        announce_input();
     }
 }
 
