@@ -254,7 +254,11 @@ mod tests {
     fn keys_and_theme_are_judged_as_the_console_does() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("config.toml");
-        std::fs::write(&path, "theme = \"none\"\n[keys]\nfrob = []\nreply = [\"nokey\", \"n\"]\n[snippets]\n0 = \"x\"\n").unwrap();
+        std::fs::write(
+            &path,
+            "theme = \"none\"\n[keys]\nfrob = []\nreply = [\"nokey\", \"n\"]\n[snippets]\n0 = \"x\"\n",
+        )
+        .unwrap();
         let mistakes = Config::load(&path, false).unwrap_err().mistakes();
         let wanted = [
             "keys.frob: no such action",

@@ -19,16 +19,16 @@ use crate::herdr::reexec::{self, GoOn, Reexec, Stage};
 /// [`Failure`] where it can't start, or the terminal fails.
 pub fn run(places: Places, socket: Located, config: Config, go_on: GoOn) -> Result<Exit, Failure> {
     let environment = Environment::of_process();
-    let theme =
-        Theme::load(config.theme.as_deref(), config.glyphs, |name| environment.text(name))
-            .map_err(|error| {
-                Failure::new(
-                    Exit::Usage,
-                    "theme",
-                    format!("can't start the console: {error}"),
-                    "Correct `theme` in the configuration",
-                )
-            })?;
+    let theme = Theme::load(config.theme.as_deref(), config.glyphs, |name| environment.text(name)).map_err(
+        |error| {
+            Failure::new(
+                Exit::Usage,
+                "theme",
+                format!("can't start the console: {error}"),
+                "Correct `theme` in the configuration",
+            )
+        },
+    )?;
     let var = |name: &str| std::env::var_os(name);
     let pane = chief_pane(&go_on);
     let pid = std::process::id();
@@ -98,7 +98,12 @@ fn failure(error: RunError) -> Failure {
         }
         RunError::Snippets(mistakes) => {
             let mistakes = mistakes.iter().map(|mistake| format!("{what}: {mistake}")).collect();
-            Failure::of_several(Exit::Usage, "snippets", mistakes, "Correct `[snippets]` in the configuration")
+            Failure::of_several(
+                Exit::Usage,
+                "snippets",
+                mistakes,
+                "Correct `[snippets]` in the configuration",
+            )
         }
         RunError::State(error) => Failure::new(
             Exit::Unavailable,

@@ -112,7 +112,9 @@ fn parse(bytes: &[u8]) -> Result<Draft, &'static str> {
         instance: id("instance")?,
         lease: id("lease")?,
         // As text: one that is not UTF-8 was not written, and one with a lone surrogate is none.
-        from: string("from").map(|from| PathBuf::from(&*from.to_str_lossy())).filter(|from| from.is_absolute()),
+        from: string("from")
+            .map(|from| PathBuf::from(&*from.to_str_lossy()))
+            .filter(|from| from.is_absolute()),
         text: string("text").ok_or("it has no text")?.to_str_lossy().into_owned(),
         at: at.unwrap_or(Timestamp::from_millis(0)),
     })

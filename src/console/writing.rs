@@ -146,7 +146,7 @@ impl App {
     pub(super) fn find(&mut self) {
         let Some(Layer::Ask(state)) = self.layers.last_mut() else { return };
         let (looks, lists) = self.finding;
-        for question in state.to_find(!looks, !lists) {
+        for question in state.questions(!looks, !lists) {
             match question {
                 Question::Look(..) => self.finding.0 = true,
                 Question::List(..) => self.finding.1 = true,

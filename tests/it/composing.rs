@@ -101,7 +101,6 @@ impl Desk {
     }
 }
 
-
 fn snapshot(name: &str, app: &App) {
     for (width, height) in [(120, 40), (80, 24), (60, 30)] {
         insta::assert_snapshot!(format!("{name}_{width}x{height}"), shown(app, width, height, at(9)));
@@ -127,7 +126,11 @@ fn files_that_go_along_and_a_record_that_is_nearly_full() {
         files: Vec::new(),
         attached: vec![
             attached("/work/api/draft.txt", 7_100, Form::Inline),
-            attached("/work/api/a/very/deep/directory/with/a/long/name/large.log", 12_345, Form::Reference(Why::NoRoom)),
+            attached(
+                "/work/api/a/very/deep/directory/with/a/long/name/large.log",
+                12_345,
+                Form::Reference(Why::NoRoom),
+            ),
             attached("/work/api/data.\u{202e}bin\u{1b}[2J", 2, Form::Reference(Why::NotText)),
         ],
         only_text: vec!["nobody".to_owned()],
@@ -141,7 +144,11 @@ fn files_that_go_along_and_a_record_that_is_nearly_full() {
     snapshot("attached", &desk.app);
     // One more character, until its files are seen: as many bytes more, and said to be so.
     press(&mut desk.app, "!", at(4));
-    assert!(desk.shows("Reply 7802 / 8192 bytes as sent \u{2026}") && desk.shows("390 left"), "{}", desk.screen());
+    assert!(
+        desk.shows("Reply 7802 / 8192 bytes as sent \u{2026}") && desk.shows("390 left"),
+        "{}",
+        desk.screen()
+    );
     let problem = Some("the record would take 8200 bytes, 8192 are allowed. Shorten the text".to_owned());
     let look = Look { text: format!("{text}!"), bytes: Some(8_200), problem, ..look };
     desk.app.found(Answer::Look(key, look), at(5));
@@ -165,7 +172,11 @@ fn a_path_is_taken_by_tab_and_never_by_enter() {
     desk.key(KeyCode::Char('n'), KeyModifiers::CONTROL, 6);
     desk.type_text("\t", 7);
     assert!(desk.shows("one.md\" and @draft.txt"), "{}", desk.screen());
-    assert!(desk.shows("+ /here/docs/plan one.md") && desk.shows("23 B, with its content"), "{}", desk.screen());
+    assert!(
+        desk.shows("+ /here/docs/plan one.md") && desk.shows("23 B, with its content"),
+        "{}",
+        desk.screen()
+    );
     // Undone: the path goes, what was typed stays.
     desk.key(KeyCode::Char('u'), KeyModifiers::ALT, 8);
     assert!(desk.shows("and @") && !desk.shows("@draft.txt"), "{}", desk.screen());
@@ -226,7 +237,8 @@ fn what_is_sent_waits_for_its_files_and_is_called_off_by_a_key() {
         desk.type_text("\n", 6);
         let (ticket, reply) = desk.reply().unwrap();
         assert_eq!(reply.files.len(), usize::from(call_off != "x"), "`draft.txtx` is none");
-        let refused = Outcome { ticket, result: Err("can't attach /here/draft.txt: it is not there".to_owned()) };
+        let refused =
+            Outcome { ticket, result: Err("can't attach /here/draft.txt: it is not there".to_owned()) };
         desk.app.facts(vec![Fact::Outcome(refused)], at(7));
         assert!(desk.shows("Not sent, the draft is kept: can't attach") && desk.shows("See @draft.txt"));
     }

@@ -36,7 +36,8 @@ fn a_person_sends_files_with_a_reply() {
     let sessions = served.environment.iter().find(|(name, _)| name == "PI_CODING_AGENT_DIR").unwrap();
     let sessions = Path::new(&sessions.1).join("sessions");
     let holds = |text: &str| {
-        let files = below(&sessions).into_iter().map(|path| sessions.join(path)).filter(|path| path.is_file());
+        let files =
+            below(&sessions).into_iter().map(|path| sessions.join(path)).filter(|path| path.is_file());
         files.filter(|file| std::fs::read_to_string(file).unwrap().contains(text)).count()
     };
     assert_eq!(holds("First the keys, then the rest."), 1);
@@ -54,7 +55,9 @@ fn pastes_are_text_whatever_they_hold_and_send_nothing() {
     let text = line.repeat(1_900);
     console.type_text(&format!("\x1b[200~{text}\x1b[201~"));
     console.wait_for("it, without its controls", |it| {
-        it.shows("Control characters were left out") && it.shows("too many") && it.shows("0123456789abcdef ä[31mq")
+        it.shows("Control characters were left out")
+            && it.shows("too many")
+            && it.shows("0123456789abcdef ä[31mq")
     });
     press(&mut console, "\x15", "it undone", |it| !it.shows("0123456789abcdef") && !it.shows("too many"));
     console.type_text(&format!("\x1b[200~{}\x1b[201~", "y".repeat(65_537)));
@@ -67,9 +70,12 @@ fn pastes_are_text_whatever_they_hold_and_send_nothing() {
     press(&mut console, "\x1b", "the draft", |it| it.shows("Draft"));
     let root = &served.environment.iter().find(|(name, _)| name == "HEADMAN_STATE_DIR").unwrap().1;
     let drafts = || -> Vec<String> {
-        let files = below(Path::new(root)).into_iter().filter(|path| path.to_string_lossy().contains("/drafts/"));
+        let files =
+            below(Path::new(root)).into_iter().filter(|path| path.to_string_lossy().contains("/drafts/"));
         files.filter_map(|path| std::fs::read_to_string(Path::new(root).join(path)).ok()).collect()
     };
     let all = "one @two\\tthree q\\n".repeat(240);
-    crate::cli_support::until("the whole draft", || drafts().iter().any(|draft| draft.contains(&format!("{all}the end"))));
+    crate::cli_support::until("the whole draft", || {
+        drafts().iter().any(|draft| draft.contains(&format!("{all}the end")))
+    });
 }

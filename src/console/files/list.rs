@@ -117,11 +117,11 @@ fn names(directory: &Path, begins: &str, listing: &mut Listing) -> Vec<(String, 
         let name = match writable(entry.file_name()) {
             Ok(name) => name,
             Err(shown) => {
-                listing.unwritable += usize::from(is_offered(&shown, &begins, &folded));
+                listing.unwritable += usize::from(is_offered(&shown, &begins, folded));
                 continue;
             }
         };
-        if !is_offered(&name, &begins, &folded) {
+        if !is_offered(&name, &begins, folded) {
             continue;
         }
         let follow = entry.file_type().is_ok_and(|kind| kind.is_dir() || kind.is_symlink());

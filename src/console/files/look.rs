@@ -97,7 +97,9 @@ mod tests {
         let text = "@a.rs, (@b.) @d @l @ op@a.rs `@a.rs` @nobody: @a.rs/x @~x";
         let look = looked(dir.path(), text);
         let attached: Vec<(String, u64, Form)> = (look.attached.iter())
-            .map(|file| (file.name.to_str_lossy().rsplit('/').next().unwrap().to_owned(), file.bytes, file.form))
+            .map(|file| {
+                (file.name.to_str_lossy().rsplit('/').next().unwrap().to_owned(), file.bytes, file.form)
+            })
             .collect();
         assert_eq!(
             attached,

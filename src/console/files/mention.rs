@@ -65,10 +65,9 @@ pub fn written(path: &str, whole: bool) -> Option<String> {
     if path.chars().any(char::is_control) {
         return None;
     }
-    let plain = !path.starts_with('"')
-        && !path.chars().any(char::is_whitespace)
-        && !(whole && path.ends_with(TRAILING));
-    if plain {
+    let quoted =
+        path.starts_with('"') || path.chars().any(char::is_whitespace) || (whole && path.ends_with(TRAILING));
+    if !quoted {
         return Some(format!("@{path}"));
     }
     let escaped = path.replace('\\', "\\\\").replace('"', "\\\"");

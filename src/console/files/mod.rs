@@ -132,7 +132,10 @@ mod tests {
         assert_eq!(resolve("x/../y"), Path::new("/w/a/y"));
         assert_eq!(resolve("../y"), Path::new("/w/y"));
         assert_eq!(resolve("/y"), Path::new("/y"));
-        assert_eq!((resolve("~"), resolve("~/x"), resolve("~//x")), ("/h".into(), "/h/x".into(), "/h/x".into()));
+        assert_eq!(
+            (resolve("~"), resolve("~/x"), resolve("~//x")),
+            ("/h".into(), "/h/x".into(), "/h/x".into())
+        );
         assert_eq!(resolve("~x"), Path::new("/w/a/~x"));
         assert_eq!(Place { home: None, ..place }.resolve("~/x"), None);
     }

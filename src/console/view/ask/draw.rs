@@ -38,8 +38,8 @@ pub fn draw(
     let below = if state.composing {
         let told_rows = u16::from(told.is_some()) * 2;
         let file_rows = files::rows(state);
-        let wanted = (state.composer.rows(area.width.saturating_sub(4)))
-            .saturating_add(2 + told_rows + file_rows);
+        let wanted =
+            (state.composer.rows(area.width.saturating_sub(4))).saturating_add(2 + told_rows + file_rows);
         wanted.clamp(COMPOSER_ROWS.0, COMPOSER_ROWS.1).min(area.height / 2).max(3)
     } else if state.sent.is_some() || !state.composer.is_empty() {
         5.min(area.height / 2)

@@ -53,7 +53,7 @@ impl Files {
     }
 
     /// What is to be looked at, if it was not yet.
-    pub(super) fn to_look(&self, composer: &Composer) -> Option<Question> {
+    pub(super) fn look_question(&self, composer: &Composer) -> Option<Question> {
         // Even without files: the limit is configured.
         let is_seen = match &self.look {
             None => false,
@@ -65,7 +65,7 @@ impl Files {
     }
 
     /// What is to be listed, if it was not yet. A list of another mention is closed.
-    pub(super) fn to_list(&mut self, composer: &Composer) -> Option<Question> {
+    pub(super) fn list_question(&mut self, composer: &Composer) -> Option<Question> {
         let Some((at, partial)) = typing(composer) else {
             (self.list, self.closed) = (None, None);
             return None;

@@ -304,12 +304,12 @@ impl State {
 
     /// What is to be found out about files now: those of the text, unless `look` is false, and the
     /// paths for what is typed, unless `list` is false.
-    pub fn to_find(&mut self, look: bool, list: bool) -> Vec<Question> {
+    pub fn questions(&mut self, look: bool, list: bool) -> Vec<Question> {
         if !self.composing || self.underway {
             return Vec::new();
         }
-        let look = look.then(|| self.files.to_look(&self.composer)).flatten();
-        let list = list.then(|| self.files.to_list(&self.composer)).flatten();
+        let look = look.then(|| self.files.look_question(&self.composer)).flatten();
+        let list = list.then(|| self.files.list_question(&self.composer)).flatten();
         look.into_iter().chain(list).collect()
     }
 
