@@ -259,7 +259,7 @@ fn a_draft_keeps_where_its_paths_begin_and_goes_once_it_arrived_with_its_files()
     assert_eq!(draft.from.as_deref(), Some(desk.dir.path()));
     let kept = desk.dir.path().join("kept");
     headman::console::drafts::save(&kept, &draft).unwrap();
-    assert_eq!(headman::console::drafts::load_all(&kept).drafts, [draft.clone()]);
+    assert_eq!(headman::console::drafts::load_all(&kept).drafts, [draft]);
     // Taken up where one stands elsewhere: by the editor, say, of a console started there.
     desk.type_text("\u{1b}\u{1b}", 3);
     desk.app.settings.place.from = "/elsewhere".into();
