@@ -11,6 +11,7 @@ use tokio::sync::Notify;
 
 pub use inquiry::{Answer, Found, Inquiry, MAX_LETTERS, Needle, Query};
 pub use inspection::{Foreground, Inspection, Peek, ProcessEvidence};
+pub use reading::{Condition, Hit, Hits, Reading, SessionFile, Sheet, Summary, Taken, TipRead, Wanted};
 
 use crate::contract::{Descriptor, Kind, LeadRecord, SessionId, Timestamp, Untrusted, Uuid};
 use crate::disk::mailboxes::Scan;
@@ -18,9 +19,11 @@ use crate::disk::peers::Peer;
 use crate::herd::inventory::Inventory;
 use crate::herd::surroundings::Surroundings;
 use crate::herdr::Registration;
+use crate::pi::activity::Activity;
 
 mod inquiry;
 mod inspection;
+mod reading;
 
 /// A reading of both clocks. Ages are counted on the monotonic one, which no clock change moves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,8 +78,21 @@ pub enum Fact {
     Peers(Arc<PeersRead>),
     /// The pane of one lead, while it is looked at.
     Peek(Arc<Peek>),
+    /// What a lead's session tells.
+    Activity(SessionId, Arc<SessionRead>),
+    /// A session file, while its transcript is read.
+    Reading(Arc<Reading>),
     /// Leads that are here and are not ours to see.
     Surroundings(Arc<Surroundings>),
+}
+
+/// What was read of a lead's session.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SessionRead {
+    /// What its agent does.
+    Activity(Activity),
+    /// Nothing; safe to print why, and what to do.
+    Unread(String),
 }
 
 /// The peers by name, or why their directory can't be used; safe to print.
@@ -101,6 +117,8 @@ enum Key {
     ChangesLost,
     Peers,
     Peek,
+    Activity(SessionId),
+    Reading,
     Surroundings,
 }
 
@@ -124,6 +142,8 @@ impl Fact {
             Fact::ChangesLost(_) => Key::ChangesLost,
             Fact::Peers(_) => Key::Peers,
             Fact::Peek(_) => Key::Peek,
+            Fact::Activity(session, _) => Key::Activity(session.clone()),
+            Fact::Reading(_) => Key::Reading,
             Fact::Surroundings(_) => Key::Surroundings,
         }
     }

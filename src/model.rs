@@ -8,8 +8,8 @@ use crate::chief::staff::evidence_of;
 use crate::contract::{SessionId, Timestamp, Uuid};
 use crate::disk::mailboxes::Scan;
 use crate::fact::{
-    Answered, ChangesLost, Desk, Done, Fact, Fate, LeadRead, Mail, Now, Outcome, Peek, PeersRead, Sent,
-    SentCounts, Standing, Watching,
+    Answered, ChangesLost, Desk, Done, Fact, Fate, LeadRead, Mail, Now, Outcome, Peek, PeersRead, Reading,
+    Sent, SentCounts, SessionFile, Standing, Watching,
 };
 use crate::herd::evidence::{Evidence, State, UnreadableRecord};
 use crate::herd::inventory::Inventory;
@@ -18,6 +18,10 @@ use crate::herd::state_block::Observed;
 use crate::herd::surroundings::Surroundings;
 use crate::herd::{Lead, Roster, project};
 use crate::herdr::Registration;
+
+pub mod sessions;
+
+use sessions::Sessions;
 
 /// Outcomes, and answers, kept until the views have seen them.
 const MAX_OUTCOMES: usize = 64;
@@ -79,6 +83,8 @@ pub struct Model {
     changes_lost: Option<ChangesLost>,
     peers: Option<Arc<PeersRead>>,
     peek: Option<Arc<Peek>>,
+    sessions: Sessions,
+    reading: Option<Arc<Reading>>,
     surroundings: Option<Arc<Surroundings>>,
     sent: BTreeMap<Uuid, Sent>,
     asked: HashMap<(SessionId, Uuid), Asked>,
@@ -113,6 +119,8 @@ impl Model {
             changes_lost: None,
             peers: None,
             peek: None,
+            sessions: Sessions::default(),
+            reading: None,
             surroundings: None,
             sent: BTreeMap::new(),
             asked: HashMap::new(),
@@ -228,6 +236,17 @@ impl Model {
                 self.peek = Some(peek);
                 false
             }
+            Fact::Activity(lead, read) => {
+                // Of one that is not listed any more it is nobody's.
+                if self.lead(&lead).is_some() {
+                    self.sessions.fold(lead, read, now);
+                }
+                false
+            }
+            Fact::Reading(reading) => {
+                self.reading = Some(reading);
+                false
+            }
             Fact::Surroundings(surroundings) => {
                 self.surroundings = Some(surroundings);
                 false
@@ -269,6 +288,7 @@ impl Model {
             };
             since.insert(lead.session.clone(), entry);
         }
+        self.sessions.retain(|session| since.contains_key(session));
         self.since = since;
         self.remember_names(&before);
     }
@@ -431,6 +451,21 @@ impl Model {
     /// What is on the pane of `lead`, if that was looked at last.
     pub fn peek(&self, lead: &SessionId) -> Option<&Peek> {
         self.peek.as_deref().filter(|peek| peek.session == *lead)
+    }
+
+    /// What the leads' sessions tell.
+    pub fn sessions(&self) -> &Sessions {
+        &self.sessions
+    }
+
+    /// What is known of `file`, if that was read last.
+    pub fn reading(&self, file: &SessionFile) -> Option<&Arc<Reading>> {
+        self.reading.as_ref().filter(|reading| reading.file == *file)
+    }
+
+    /// Forgets what was read: nobody looks at it any more.
+    pub fn close_reading(&mut self) {
+        self.reading = None;
     }
 
     /// Leads that are here and are not ours to see, once that was looked for.

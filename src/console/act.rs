@@ -105,7 +105,7 @@ impl App {
     }
 
     pub(super) fn copy(&mut self, now: Now) {
-        let text = match self.layers.last() {
+        let text = match self.layers.last_mut() {
             Some(Layer::Ask(state)) => state.question().cloned(),
             Some(Layer::Diagnostics(_)) => Some(Untrusted::from(diagnostics::lines(self, now).join("\n"))),
             Some(Layer::Inbox(state)) => {
@@ -113,6 +113,12 @@ impl App {
             }
             Some(Layer::Peers(state)) => state.session(&self.model).cloned(),
             Some(Layer::Peek(state)) => state.text(&self.model).cloned(),
+            Some(Layer::Transcript(state)) => {
+                if state.copy(&self.model) {
+                    return;
+                }
+                None
+            }
             Some(Layer::Help(_)) => None,
             None => self.roster.selected().map(|lead| match self.model.lead(lead) {
                 Some(crate::herd::Lead { pending_ask: Some(ask), .. }) => ask.question.clone(),

@@ -14,12 +14,13 @@ use super::keymap::{Keymap, Pressed, Sequence};
 use super::snippets::Snippets;
 use super::text::{self, Visible};
 use super::theme::{Role, Theme};
-use super::view::{ask, diagnostics, help, inbox, peek, peers, roster};
+use super::view::{ask, diagnostics, help, inbox, peek, peers, roster, transcript};
 use crate::chief::inspection::Subject;
 use crate::chief::service::Request;
 use crate::contract::{SessionId, Timestamp, Untrusted, Uuid};
-use crate::fact::{Desk, Fact, Now, OtherChief, Standing};
+use crate::fact::{Desk, Fact, Now, OtherChief, SessionFile, Standing};
 use crate::model::Model;
+use crate::pi::growth::Branch;
 
 /// How long a notice stays.
 const NOTICE: Duration = Duration::from_secs(8);
@@ -41,6 +42,8 @@ pub enum Effect {
     Find(Question),
     /// The operator's editor shall have this text.
     Edit(String),
+    /// This branch of a session shall be read in the pager.
+    Page(SessionFile, Branch),
     /// Everything shall be drawn anew.
     Redraw,
     /// The shell shall have the terminal.
@@ -106,6 +109,8 @@ pub enum Layer {
     Peers(peers::State),
     /// A lead's pane.
     Peek(peek::State),
+    /// What was said in a session.
+    Transcript(Box<transcript::State>),
 }
 
 /// What a request was for, while its outcome is not known.
@@ -188,6 +193,7 @@ impl App {
             Some(Layer::Inbox(state)) => state.context(),
             Some(Layer::Peers(_)) => Context::Peers,
             Some(Layer::Peek(_)) => Context::Peek,
+            Some(Layer::Transcript(state)) => state.context(),
             None => self.roster.context(),
         }
     }
@@ -217,9 +223,10 @@ impl App {
                 Layer::Ask(state) => state.follow(&self.model),
                 Layer::Inbox(state) => state.follow(&self.model),
                 Layer::Peers(state) => state.follow(&self.model),
-                Layer::Help(_) | Layer::Diagnostics(_) | Layer::Peek(_) => {}
+                Layer::Help(_) | Layer::Diagnostics(_) | Layer::Peek(_) | Layer::Transcript(_) => {}
             }
         }
+        self.follow_transcript(now);
         self.inquire();
         let waiting = self.model.roster().leads.iter().any(crate::herd::Lead::needs_you);
         if self.waiting_told != Some(waiting) {
@@ -251,6 +258,11 @@ impl App {
     /// Says something in the footer for a while.
     pub fn say(&mut self, text: std::fmt::Arguments<'_>, role: Role, now: Now) {
         self.notice = Some(Notice { text: text::line(text), role, until: now.mono + NOTICE });
+    }
+
+    /// Says nothing in the footer any more.
+    pub fn quiet(&mut self) {
+        self.notice = None;
     }
 
     /// A key outside bursts.
@@ -285,6 +297,10 @@ impl App {
                 state.typed(key, &self.model);
                 None
             }
+            Some(Layer::Transcript(state)) => {
+                state.typed(key);
+                None
+            }
             Some(Layer::Diagnostics(_) | Layer::Peers(_) | Layer::Peek(_)) => None,
             None => {
                 self.roster.typed(key, &self.model, now);
@@ -313,6 +329,7 @@ impl App {
             }
             Some(Layer::Help(state)) => state.pasted(text),
             Some(Layer::Inbox(state)) => state.pasted(text, &self.model),
+            Some(Layer::Transcript(state)) => state.pasted(text),
             _ => self.roster.pasted(text, &self.model, now),
         }
         self.inquire();
@@ -377,7 +394,9 @@ impl App {
             Intent::LeadInbox => self.lead_inbox(now),
             Intent::ToggleRead => self.toggle_read(now),
             Intent::ReadAll => self.read_all(now),
-            Intent::NextMatch | Intent::PreviousMatch => self.next_match(intent == Intent::NextMatch, now),
+            Intent::NextMatch | Intent::PreviousMatch if self.transcript_on_top().is_none() => {
+                self.next_match(intent == Intent::NextMatch, now)
+            }
             Intent::SendAgain => self.send_again(now),
             Intent::Peers => match self.layers.last() {
                 Some(Layer::Peers(_)) => drop(self.layers.pop()),
@@ -385,6 +404,8 @@ impl App {
                 _ => self.layers.push(Layer::Peers(peers::State::open(&self.model))),
             },
             Intent::Peek => self.peek(now),
+            Intent::Transcript => self.transcript(now),
+            Intent::Page => self.page(now),
             Intent::Quit => self.quit(),
             Intent::ToggleChief => self.toggle_chief(),
             Intent::Reply => self.reply(now),
@@ -419,13 +440,27 @@ impl App {
             | Intent::UnreadOnly
             | Intent::Filter
             | Intent::Search
-            | Intent::KeepFilter => match self.layers.last_mut() {
+            | Intent::KeepFilter
+            | Intent::Unfold
+            | Intent::NextMatch
+            | Intent::PreviousMatch
+            | Intent::PreviousTurn
+            | Intent::NextTurn
+            | Intent::PreviousError
+            | Intent::NextError
+            | Intent::Branches
+            | Intent::Thoughts => match self.layers.last_mut() {
                 Some(Layer::Ask(state)) => state.intent(intent),
                 Some(Layer::Help(state)) => state.intent(intent),
                 Some(Layer::Diagnostics(state)) => state.intent(intent),
                 Some(Layer::Inbox(state)) => state.intent(intent, &self.model),
                 Some(Layer::Peers(state)) => state.intent(intent, &self.model),
                 Some(Layer::Peek(state)) => state.intent(intent),
+                Some(Layer::Transcript(state)) => {
+                    if let Some(said) = state.intent(intent, &self.model) {
+                        self.say(format_args!("{said}"), Role::Notice, now);
+                    }
+                }
                 None => self.roster.intent(intent, &self.model, now),
             },
         }
@@ -458,6 +493,7 @@ impl App {
             Some(Layer::Diagnostics(_) | Layer::Peek(_)) => false,
             Some(Layer::Inbox(state)) => state.back(&self.model),
             Some(Layer::Peers(state)) => state.back(),
+            Some(Layer::Transcript(state)) => state.back(),
             None => {
                 self.roster.back(&self.model, now);
                 return;
@@ -519,6 +555,7 @@ impl App {
             Some(Layer::Ask(state)) => Some(state.lead()),
             Some(Layer::Inbox(state)) => state.letter()?.lead.as_ref(),
             Some(Layer::Peek(state)) => Some(state.lead()),
+            Some(Layer::Transcript(state)) => state.lead(),
             _ => self.roster.selected(),
         }
     }
@@ -531,7 +568,8 @@ impl App {
             (Intent::Quit, layer) => layer.is_none(),
             (Intent::Send, _) => self.model.standing().lease().is_some(),
             (Intent::NextMatch, Some(Layer::Inbox(state))) => state.has_search(),
-            (Intent::Peek, Some(Layer::Peek(_))) => false,
+            (Intent::Peek, Some(Layer::Peek(_))) | (Intent::Transcript, Some(Layer::Transcript(_))) => false,
+            (Intent::NextMatch, Some(Layer::Transcript(state))) => state.has_search(),
             (Intent::Open, Some(Layer::Peers(state))) => !beside && state.can_open(),
             _ => true,
         }

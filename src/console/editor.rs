@@ -48,7 +48,7 @@ impl Sheet {
         line.push(editor);
         line.push(" \"$@\"");
         let mut command = Command::new("sh");
-        command.arg("-c").arg(line).arg(editor).arg(&self.path);
+        command.kill_on_drop(true).arg("-c").arg(line).arg(editor).arg(&self.path);
         command
     }
 

@@ -25,6 +25,8 @@ pub enum Intent {
     PreviousPane,
     /// Open what is under the cursor.
     Open,
+    /// Unfold the entry under the cursor, or fold it again.
+    Unfold,
     /// Back out of one layer; in a composer the draft is kept.
     Back,
     /// Write the reply to the selected lead's ask.
@@ -69,6 +71,22 @@ pub enum Intent {
     Peers,
     /// Show what is on the selected lead's pane.
     Peek,
+    /// Show what was said in the selected lead's session.
+    Transcript,
+    /// The user's message before.
+    PreviousTurn,
+    /// The next one.
+    NextTurn,
+    /// The failure before.
+    PreviousError,
+    /// The next one.
+    NextError,
+    /// List the session's branches.
+    Branches,
+    /// Show what models thought, or hide it again.
+    Thoughts,
+    /// Open it in the pager.
+    Page,
     /// Draw everything anew.
     Redraw,
     /// Copy what is under the cursor.
@@ -134,13 +152,15 @@ pub enum Context {
     Peers,
     /// A lead's pane.
     Peek,
+    /// What was said in a session.
+    Transcript,
     /// A question of the console's.
     Confirm,
 }
 
 impl Context {
     /// All of them, in the help's order.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Context::Global,
         Context::Roster,
         Context::Detail,
@@ -153,6 +173,7 @@ impl Context {
         Context::Inbox,
         Context::Peers,
         Context::Peek,
+        Context::Transcript,
         Context::Confirm,
     ];
 
@@ -171,6 +192,7 @@ impl Context {
             Context::Inbox => "Inbox",
             Context::Peers => "Peers",
             Context::Peek => "Peek",
+            Context::Transcript => "Transcript",
             Context::Confirm => "Question",
         }
     }
@@ -205,15 +227,18 @@ pub struct Action {
     pub intent: Intent,
 }
 
-use Context::{Ask, Composer, Confirm, Detail, Filter, Global, Help, Inbox, Paths, Peek, Peers, Roster};
+use Context::{
+    Ask, Composer, Confirm, Detail, Filter, Global, Help, Inbox, Paths, Peek, Peers, Roster, Transcript,
+};
 
 const ANYWHERE: &[Context] = &[Global, Composer, Paths, Filter, Confirm];
 const BROWSING: &[Context] = &[Global];
 const PAGING: &[Context] = &[Global, Composer, Paths];
 const FIELD: &[Context] = &[Composer, Paths];
 const LEADS: &[Context] = &[Roster, Detail, Ask];
-const AT_PANE: &[Context] = &[Roster, Detail, Ask, Peek];
-const WRITING: &[Context] = &[Roster, Detail, Ask, Inbox, Peek];
+const AT_PANE: &[Context] = &[Roster, Detail, Ask, Peek, Transcript];
+const TO_READ: &[Context] = &[Roster, Detail, Ask, Inbox, Peek, Transcript];
+const WRITING: &[Context] = &[Roster, Detail, Ask, Inbox, Peek, Transcript];
 
 const fn action(
     name: &'static str,
@@ -286,6 +311,7 @@ pub const ACTIONS: &[Action] = &[
         "Open what is selected",
         Intent::Open,
     ),
+    action("unfold", &["enter"], &[Transcript], "unfold", "Unfold the entry, or fold it", Intent::Unfold),
     action("back", &["esc"], ANYWHERE, "back", "Back out of one layer; a draft is kept", Intent::Back),
     action(
         "filter",
@@ -295,11 +321,18 @@ pub const ACTIONS: &[Action] = &[
         "Filter the list by what its rows say",
         Intent::Filter,
     ),
-    action("search", &["/"], &[Inbox], "search", "Search in the whole texts of the messages", Intent::Search),
+    action(
+        "search",
+        &["/"],
+        &[Inbox, Transcript],
+        "search",
+        "Search in the whole texts of messages, or of a session",
+        Intent::Search,
+    ),
     action(
         "next-match",
         &["n"],
-        &[Inbox],
+        &[Inbox, Transcript],
         "next match",
         "Next place of what is searched for",
         Intent::NextMatch,
@@ -307,7 +340,7 @@ pub const ACTIONS: &[Action] = &[
     action(
         "previous-match",
         &["N"],
-        &[Inbox],
+        &[Inbox, Transcript],
         "",
         "Previous place of what is searched for",
         Intent::PreviousMatch,
@@ -338,6 +371,20 @@ pub const ACTIONS: &[Action] = &[
         "Only leads that wait, or all",
         Intent::WaitingOnly,
     ),
+    action(
+        "branches",
+        &["b"],
+        &[Transcript],
+        "branches",
+        "The branches of the session; enter shows one",
+        Intent::Branches,
+    ),
+    action("previous-turn", &["["], &[Transcript], "", "The user's message before", Intent::PreviousTurn),
+    action("next-turn", &["]"], &[Transcript], "", "The user's next message", Intent::NextTurn),
+    action("previous-error", &["{"], &[Transcript], "", "The failure before", Intent::PreviousError),
+    action("next-error", &["}"], &[Transcript], "", "The next failure", Intent::NextError),
+    action("thoughts", &["T"], &[Transcript], "thoughts", "What models thought, or not", Intent::Thoughts),
+    action("pager", &["e"], &[Transcript], "pager", "Open a copy of it in the pager", Intent::Page),
     action("focus-pane", &["f"], AT_PANE, "go to pane", "Focus the lead's pane in Herdr", Intent::FocusPane),
     action("copy", &["y"], BROWSING, "copy", "Copy what is selected", Intent::Copy),
     action("up", &["k", "up"], BROWSING, "", "Up", Intent::Up),
@@ -361,6 +408,14 @@ pub const ACTIONS: &[Action] = &[
     action("diagnostics", &["d"], BROWSING, "", "What was left out, and why", Intent::Diagnostics),
     action("inbox", &["i"], BROWSING, "inbox", "What leads sent, read and unread", Intent::Inbox),
     action("peek", &["p"], AT_PANE, "peek", "What is on the lead's pane, read only", Intent::Peek),
+    action(
+        "transcript",
+        &["t"],
+        TO_READ,
+        "transcript",
+        "What was said in the lead's session, read only",
+        Intent::Transcript,
+    ),
     action("lead-inbox", &["l"], LEADS, "", "What the selected lead sent", Intent::LeadInbox),
     action("peers", &["v"], BROWSING, "", "The leads' peers, and what is queued for them", Intent::Peers),
     action("help", &["?"], BROWSING, "help", "What every key does", Intent::Help),

@@ -1,9 +1,11 @@
 //! The loop: terminal events first, then facts; a frame only when something changed.
 
 mod aside;
+mod paging;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -35,6 +37,7 @@ use crate::herdr::reexec::Reexec;
 use crate::herdr::register::Releaser;
 use crate::herdr::{Located, PaneContext, Registration};
 use crate::model::Model;
+use crate::source::sessions::Followed;
 
 /// Frames are at least this far apart.
 const FRAME: Duration = Duration::from_millis(8);
@@ -182,6 +185,7 @@ async fn console(options: Options, keymap: Keymap, snippets: Snippets) -> Result
         unsaved: BTreeMap::new(),
         save: Debounce::default(),
         title: Visible::default(),
+        followed: None,
         dirty: true,
         next_frame: None,
         last_frame: None,
@@ -253,6 +257,8 @@ struct Console {
     unsaved: BTreeMap<PathBuf, Draft>,
     save: Debounce,
     title: Visible,
+    /// The leads whose sessions are followed, by the roster's generation.
+    followed: Option<u64>,
     dirty: bool,
     /// When the frame shown is out of date by itself.
     next_frame: Option<Instant>,
@@ -274,6 +280,8 @@ struct News {
     role: Role,
     /// The draft that could not be kept.
     unsaved: Option<Draft>,
+    /// A copy to be read in the pager.
+    copy: Option<File>,
 }
 
 enum Turn {
@@ -337,6 +345,12 @@ impl Console {
                     }
                 }
                 Some(news) = troubles.recv() => {
+                    if let Some(copy) = news.copy {
+                        if let Some(ended) = self.page(copy, screen, events, signals).await? {
+                            return Ok(ended);
+                        }
+                        continue;
+                    }
                     let now = self.now();
                     self.app.say(format_args!("{}", news.text), news.role, now);
                     if let Some(draft) = news.unsaved {
@@ -365,6 +379,16 @@ impl Console {
             self.host.peeked.send_if_modified(|known| {
                 let changed = *known != peeked;
                 *known = peeked;
+                changed
+            });
+            let listed = self.app.model.generation();
+            if self.followed.replace(listed) != Some(listed) {
+                self.host.followed.send_replace(Followed::of(&self.app.model));
+            }
+            let wanted = self.app.wanted();
+            self.host.wanted.send_if_modified(|known| {
+                let changed = *known != wanted;
+                *known = wanted;
                 changed
             });
             let turn = self.carry_out(screen).await;
@@ -504,6 +528,7 @@ impl Console {
                 }
                 Effect::Copy(text) => self.copy(text, screen),
                 Effect::Find(question) => self.find(question),
+                Effect::Page(file, branch) => self.write_copy(file, branch),
                 Effect::Redraw => turn = Turn::Redraw,
                 Effect::Edit(text) => turn = Turn::Edit(text),
                 Effect::Suspend => turn = Turn::Suspend,
@@ -558,7 +583,12 @@ impl Console {
             };
             tracing::warn!(why, what);
             // The console may have ended meanwhile.
-            let _ = troubles.send(News { text: format!("{what}: {why}"), role: Role::Alarm, unsaved });
+            let _ = troubles.send(News {
+                text: format!("{what}: {why}"),
+                role: Role::Alarm,
+                unsaved,
+                copy: None,
+            });
         });
     }
 
@@ -586,7 +616,7 @@ impl Console {
             };
             // The console may have ended meanwhile.
             let (text, role) = told;
-            let _ = troubles.send(News { text, role, unsaved: None });
+            let _ = troubles.send(News { text, role, unsaved: None, copy: None });
         });
     }
 

@@ -288,23 +288,24 @@ fn restore() {
     let _ = crossterm::terminal::disable_raw_mode();
 }
 
-/// Has whoever waits for the terminal's input look again, if some is left there. (crossterm takes 1,024
+/// Has whoever waits for the terminal's input look again, if some is left there; whether it is. (crossterm takes 1,024
 /// bytes, and hears of the rest only once more comes. Setting modes, even the same, tells it.)
-fn announce_input() {
+fn announce_input() -> bool {
     let stdin = io::stdin();
     let mut waits = [rustix::event::PollFd::new(&stdin, rustix::event::PollFlags::IN)];
     let now = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
     if !matches!(rustix::event::poll(&mut waits, Some(&now)), Ok(1..)) {
-        return;
+        return false;
     }
     // Somebody who changes the modes has it look again, too.
-    let Ok(_modes) = MODES.try_lock() else { return };
+    let Ok(_modes) = MODES.try_lock() else { return true };
     if ENTERED.load(Ordering::SeqCst)
         && !is_gone()
         && let Ok(modes) = rustix::termios::tcgetattr(&stdin)
     {
         let _ = rustix::termios::tcsetattr(&stdin, rustix::termios::OptionalActions::Now, &modes);
     }
+    true
 }
 
 /// Terminals that know the kitty keyboard protocol act on the request, others ignore it; asking

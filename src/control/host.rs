@@ -15,10 +15,12 @@ use crate::chief::service::{Request, Setup};
 use crate::chief::staff::Office;
 use crate::chief::state_dir::{StateDir, StateError};
 use crate::disk::{AgentDir, DiskThread};
-use crate::fact::{self, FactReceiver};
+use crate::fact::{self, FactReceiver, Wanted};
 use crate::herdr::register::{Releaser, Timing};
 use crate::herdr::{Client, Located, PaneContext, Registrar, Registration, Snapshot};
 use crate::source;
+use crate::source::sessions::Followed;
+use crate::source::watch::Noticing;
 
 /// How long ending may take before we end without it.
 const SHUTDOWN: Duration = Duration::from_secs(3);
@@ -73,6 +75,10 @@ pub struct Host {
     pub peers_shown: watch::Sender<bool>,
     /// Whose pane has to be looked at.
     pub peeked: watch::Sender<Option<Subject>>,
+    /// Whose sessions have to be followed.
+    pub followed: watch::Sender<Vec<Followed>>,
+    /// What has to be read of which session file.
+    pub wanted: watch::Sender<Option<Wanted>>,
     /// Whether leads see us in Herdr, as of the start.
     pub registration: Registration,
     /// Ends the registration when nothing else can.
@@ -121,6 +127,7 @@ impl Host {
         let mail_changed = Arc::new(Notify::new());
         let (snapshots, snapshots_seen) = watch::channel(None);
         let (requests, asked) = mpsc::channel(REQUESTS);
+        let noticing = Noticing::new(options.notified);
         let mut tasks = JoinSet::new();
         tasks.spawn(source::inventory::run(
             client.clone(),
@@ -131,7 +138,7 @@ impl Host {
         ));
         tasks.spawn(source::records::run(
             Arc::clone(&office),
-            options.notified,
+            noticing.clone(),
             disk.clone(),
             facts.clone(),
             Arc::clone(&lease_changed),
@@ -144,6 +151,11 @@ impl Host {
         tasks.spawn(source::peers::run(office.runtime().clone(), disk.clone(), facts.clone(), shows_peers));
         let (peeked, peeks_at) = watch::channel(None);
         tasks.spawn(source::peek::run(client.clone(), facts.clone(), peeks_at));
+        let (followed, follows) = watch::channel(Vec::new());
+        let sessions = DiskThread::named("sessions")?;
+        tasks.spawn(source::sessions::run(noticing, sessions, facts.clone(), follows));
+        let (wanted, wants) = watch::channel(None);
+        tasks.spawn(source::transcript::run(facts.clone(), wants));
         tasks.spawn(source::surroundings::run(
             Arc::clone(&office),
             options.socket.clone(),
@@ -179,6 +191,8 @@ impl Host {
             facts: received,
             peers_shown,
             peeked,
+            followed,
+            wanted,
             registration: now,
             releaser,
             tasks,

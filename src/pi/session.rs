@@ -213,7 +213,7 @@ pub(super) fn read_at(file: &File, offset: u64, length: usize) -> Result<Vec<u8>
 
 /// The header, and where the lines after it begin. Pi passes over blank and bad lines before it;
 /// the first line that is JSON must be it. `whole` says that `head` ends where the file does.
-fn parse_header(head: &[u8], whole: bool) -> Result<(Header, usize), HeaderError> {
+pub(super) fn parse_header(head: &[u8], whole: bool) -> Result<(Header, usize), HeaderError> {
     let mut at = 0;
     while at < head.len() {
         let end = head[at..].iter().position(|byte| *byte == b'\n').map(|length| at + length);

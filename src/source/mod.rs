@@ -5,5 +5,7 @@ pub mod inventory;
 pub mod peek;
 pub mod peers;
 pub mod records;
+pub mod sessions;
 pub mod surroundings;
+pub mod transcript;
 pub mod watch;

@@ -3,6 +3,8 @@
 // Helpers of tests are tests, which the lints' own exceptions for tests don't see.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
+mod activity;
+mod activity_screens;
 mod ask_life;
 mod attachments;
 mod barred;
@@ -30,6 +32,7 @@ mod documents;
 mod editor;
 mod escapes;
 mod fates;
+mod follow;
 mod fuzz_corpora;
 mod golden;
 mod golden_records;
@@ -60,6 +63,8 @@ mod overflow;
 mod owners;
 mod peek;
 mod peers;
+mod pi_ending;
+mod pi_fold;
 mod pi_header;
 mod pi_oracle;
 mod pi_tail;
@@ -85,4 +90,5 @@ mod support;
 mod surroundings;
 mod terminal_pty;
 mod transcript;
+mod transcript_screen;
 mod writing;

@@ -36,7 +36,7 @@ impl Console {
                 return Ok(None);
             }
         };
-        let handed_over = screen.hand_over(events, signals, &mut sheet.command(&self.editor)).await?;
+        let handed_over = screen.hand_over(events, signals, || sheet.command(&self.editor).spawn()).await?;
         let (signal, failed) = match &handed_over {
             HandedOver::Ended(status) => (None, editor::failed(&self.editor, *status)),
             HandedOver::NotStarted(error) => (None, Some(format!("no shell for the editor: {error}"))),

@@ -9,7 +9,7 @@ use std::process::ExitStatus;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal as RawSignal, kill_process};
-use tokio::process::{Child, Command};
+use tokio::process::Child;
 
 use super::{Events, Screen, Signal, Signals, TerminalError};
 
@@ -31,8 +31,8 @@ pub enum HandedOver {
 }
 
 impl Screen {
-    /// Gives the terminal to `program` until that ends, then takes it back and reads it again. What
-    /// was typed ahead is the program's; everything has to be drawn anew.
+    /// Gives the terminal to the program that `start` starts until that ends, then takes it back and
+    /// reads it again. What was typed ahead is the program's; everything has to be drawn anew.
     ///
     /// # Errors
     /// [`TerminalError`] where the terminal can't be taken back.
@@ -40,11 +40,11 @@ impl Screen {
         &mut self,
         events: &mut Events,
         signals: &mut Signals,
-        program: &mut Command,
+        start: impl FnOnce() -> io::Result<Child>,
     ) -> Result<HandedOver, TerminalError> {
-        events.pause();
+        events.stop();
         self.give_back();
-        let handed_over = match program.kill_on_drop(true).spawn() {
+        let handed_over = match start() {
             Err(error) => HandedOver::NotStarted(error),
             Ok(child) => wait(child, signals).await,
         };

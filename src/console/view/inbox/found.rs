@@ -37,8 +37,8 @@ pub(super) fn lines(
     (lines, rows)
 }
 
-/// Adds the lines of one part; all but the places of `needle` are drawn as `plain`.
-fn add(
+/// Adds the lines of one part, and to `rows` where each place begins; all but the places of `needle` are drawn as `plain`.
+pub(in crate::console::view) fn add(
     text: &Untrusted,
     needle: Option<&Needle>,
     current: usize,

@@ -3,7 +3,7 @@
 //! texts are asked for as they are needed.
 
 pub mod draw;
-mod found;
+pub(in crate::console::view) mod found;
 
 use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
