@@ -324,17 +324,15 @@ impl State {
         self.files.is_due(&self.composer.text()) && self.composing
     }
 
-    /// Takes the chosen path, by a Tab of `mono`; what can't be done is said.
+    /// Takes the chosen path, by a Tab of `mono`; what can't be done is said. While nothing is listed, or
+    /// amid other input, which a paste may be, the Tab is text.
     pub fn complete(&mut self, mono: Duration) -> Option<String> {
         if self.underway {
             return None;
         }
-        if self.composer.is_amid_input(mono) {
-            // Part of a paste.
-            return self.typed(KeyEvent::from(crossterm::event::KeyCode::Tab), mono);
-        }
-        match self.files.take(&mut self.composer) {
-            None => Some("The directory is still being read.".to_owned()),
+        let amid = self.composer.is_amid_input(mono);
+        match (!amid).then(|| self.files.take(&mut self.composer)).flatten() {
+            None => self.typed(KeyEvent::from(crossterm::event::KeyCode::Tab), mono),
             Some(Ok(())) => None,
             Some(Err(why)) => Some(format!("It can't be attached: {}.", why.trim_end_matches('.'))),
         }
