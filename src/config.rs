@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::console::keymap::Keymap;
 use crate::console::mouse::MouseChoice;
 use crate::console::notify;
+use crate::console::snippets::Snippets;
 use crate::console::theme::{GlyphChoice, Theme};
 use crate::contract::Untrusted;
 use crate::disk::named;
@@ -43,6 +44,8 @@ pub struct Config {
     pub mouse: MouseChoice,
     /// Notices outside the screen.
     pub notify: notify::Settings,
+    /// By number the texts that a key inserts; the console's snippets judge both.
+    pub snippets: BTreeMap<String, String>,
     /// By action the keys that shall do it; the console's keymap judges both.
     pub keys: BTreeMap<String, Vec<String>>,
     /// The supervisor beside the leads; off without.
@@ -59,6 +62,7 @@ impl Default for Config {
             keep_days: None,
             mouse: MouseChoice::Auto,
             notify: notify::Settings::default(),
+            snippets: BTreeMap::new(),
             keys: BTreeMap::new(),
             supervisor: None,
         }
@@ -166,6 +170,7 @@ impl Config {
     fn mistakes(&self) -> Vec<String> {
         let keys = Keymap::new(&self.keys).err().unwrap_or_default();
         let mut mistakes: Vec<String> = keys.iter().map(ToString::to_string).collect();
+        mistakes.extend(Snippets::new(&self.snippets).err().unwrap_or_default());
         if let Err(error) = Theme::load(self.theme.as_deref(), self.glyphs, |_| None) {
             mistakes.push(format!("theme: {error}"));
         }
@@ -233,7 +238,7 @@ mod tests {
     #[test]
     fn what_is_configured_is_taken() {
         let config = parse(
-            "mouse = true\nregister = false\nnotifications = false\ntheme = \"dusk\"\nglyphs = \"ascii\"\nkeep_days = 90\n[keys]\nreply = [\"R\", \"ctrl-r\"]\n[notify]\nfinished = true\nquiet = \"22:00-07:30\"\nterminal = \"osc9\"\n",
+            "mouse = true\nregister = false\nnotifications = false\ntheme = \"dusk\"\nglyphs = \"ascii\"\nkeep_days = 90\n[keys]\nreply = [\"R\", \"ctrl-r\"]\n[snippets]\n1 = \"Go on.\"\n[notify]\nfinished = true\nquiet = \"22:00-07:30\"\nterminal = \"osc9\"\n",
         )
         .unwrap();
         assert!(!config.register && !config.notifications);
@@ -245,6 +250,7 @@ mod tests {
         assert!(config.notify.finished && config.notify.ask && !config.notify.while_focused);
         let quiet = config.notify.quiet.unwrap();
         assert!(quiet.has(22 * 60) && quiet.has(0) && quiet.has(7 * 60 + 29) && !quiet.has(7 * 60 + 30));
+        assert_eq!(config.snippets["1"], "Go on.");
     }
 
     #[test]
@@ -333,13 +339,18 @@ mod tests {
     fn keys_and_theme_are_judged_as_the_console_does() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("config.toml");
-        std::fs::write(&path, "theme = \"none\"\n[keys]\nfrob = []\nreply = [\"nokey\", \"n\"]\n").unwrap();
+        std::fs::write(
+            &path,
+            "theme = \"none\"\n[keys]\nfrob = []\nreply = [\"nokey\", \"n\"]\n[snippets]\n0 = \"x\"\n",
+        )
+        .unwrap();
         let mistakes = Config::load(&path, false).unwrap_err().mistakes();
         let wanted = [
             "keys.frob: no such action",
             "keys.reply: `nokey`",
             "keys.reply: `n` collides",
             "keys.next-match: `n` collides with `n` of `reply` (Inbox)",
+            "snippets.0: no such snippet",
             "theme: no theme",
         ];
         assert_eq!(mistakes.len(), wanted.len(), "{mistakes:?}");

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-use super::attach::{self, AttachError, Draft, FileArgument, Heading, Limits, Rendered};
+use super::attach::{self, AttachError, Draft, FileArgument, Heading, Limits, LimitsError, Rendered};
 use super::journal::{Event, Journal};
 use super::lease::{Lease, Lost};
 use super::outbox::Outbox;
@@ -289,6 +289,14 @@ impl Office {
         Ok(roster::project(&evidence))
     }
 
+    /// What a message may hold, as it is configured now. Blocking.
+    ///
+    /// # Errors
+    /// [`LimitsError`].
+    pub fn limits(&self) -> Result<Limits, LimitsError> {
+        Limits::load(&self.agent_dir.data_root())
+    }
+
     /// The text of a message from us to `lead` as its record will hold it, with the files attached,
     /// under the limits configured now. Blocking: files are read.
     ///
@@ -301,8 +309,8 @@ impl Office {
         text: &Untrusted,
         files: &[FileArgument],
     ) -> Result<Rendered, AttachError> {
+        let limits = self.limits()?;
         let data_root = self.agent_dir.data_root();
-        let limits = Limits::load(&data_root)?;
         let draft = Draft { text, heading: Heading::of(kind), files };
         let id = Uuid::random();
         attach::render(&draft, &data_root, limits, |text| record_bytes(&self.session, lead, kind, id, text))

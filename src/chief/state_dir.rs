@@ -175,6 +175,11 @@ impl StateDir {
         self.socket.join("chief.flock")
     }
 
+    /// What the operator's editor works on.
+    pub fn edits(&self) -> PathBuf {
+        self.socket.join("edits")
+    }
+
     /// The drafts of this socket.
     pub fn drafts(&self) -> PathBuf {
         self.socket.join("drafts")

@@ -1,9 +1,11 @@
 //! No verb: the console.
 
 use std::num::NonZeroU32;
+use std::path::Path;
 
 use super::{Exit, Failure, out};
 use crate::config::{Config, Environment, Places};
+use crate::console::files::Place;
 use crate::console::notify::delivery::Means;
 use crate::console::run::{self, Ended, Options, RunError};
 use crate::console::terminal::TerminalError;
@@ -17,16 +19,17 @@ use crate::herdr::reexec::{self, GoOn, Reexec, Stage};
 /// # Errors
 /// [`Failure`] where it can't start, or the terminal fails.
 pub fn run(places: Places, socket: Located, config: Config, go_on: GoOn) -> Result<Exit, Failure> {
-    let theme =
-        Theme::load(config.theme.as_deref(), config.glyphs, |name| Environment::of_process().text(name))
-            .map_err(|error| {
-                Failure::new(
-                    Exit::Usage,
-                    "theme",
-                    format!("can't start the console: {error}"),
-                    "Correct `theme` in the configuration",
-                )
-            })?;
+    let environment = Environment::of_process();
+    let theme = Theme::load(config.theme.as_deref(), config.glyphs, |name| environment.text(name)).map_err(
+        |error| {
+            Failure::new(
+                Exit::Usage,
+                "theme",
+                format!("can't start the console: {error}"),
+                "Correct `theme` in the configuration",
+            )
+        },
+    )?;
     let var = |name: &str| std::env::var_os(name);
     let pane = chief_pane(&go_on);
     let pid = std::process::id();
@@ -46,6 +49,12 @@ pub fn run(places: Places, socket: Located, config: Config, go_on: GoOn) -> Resu
         notices: (config.notify, means),
         keys: config.keys,
         theme,
+        editor: environment.editor(),
+        snippets: config.snippets,
+        place: Place {
+            from: std::env::current_dir().unwrap_or_else(|_| "/".into()),
+            home: environment.home().map(Path::to_owned),
+        },
         guided: std::env::var_os("HEADMAN_DEMO").is_some(),
     };
     match run::run(options) {
@@ -91,6 +100,15 @@ fn failure(error: RunError) -> Failure {
         RunError::Keys(mistakes) => {
             let mistakes = mistakes.iter().map(|mistake| format!("{what}: {mistake}")).collect();
             Failure::of_several(Exit::Usage, "keys", mistakes, "Correct `[keys]` in the configuration")
+        }
+        RunError::Snippets(mistakes) => {
+            let mistakes = mistakes.iter().map(|mistake| format!("{what}: {mistake}")).collect();
+            Failure::of_several(
+                Exit::Usage,
+                "snippets",
+                mistakes,
+                "Correct `[snippets]` in the configuration",
+            )
         }
         RunError::State(error) => Failure::new(
             Exit::Unavailable,

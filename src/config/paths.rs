@@ -42,6 +42,16 @@ impl<'a> Environment<'a> {
         self.var(name)?.into_string().ok()
     }
 
+    /// The home directory.
+    pub fn home(&self) -> Option<&Path> {
+        self.home.as_deref()
+    }
+
+    /// What the user edits texts with.
+    pub fn editor(&self) -> OsString {
+        self.var("VISUAL").or_else(|| self.var("EDITOR")).unwrap_or_else(|| "vi".into())
+    }
+
     /// An XDG base directory; a relative one is void, as its specification says.
     fn base(&self, variable: &str, below_home: &str) -> Option<PathBuf> {
         let set = self.var(variable).map(PathBuf::from).filter(|path| path.is_absolute());

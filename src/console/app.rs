@@ -7,10 +7,12 @@ use std::time::Duration;
 use crossterm::event::KeyEvent;
 
 use super::drafts::{Draft, DraftKey};
+use super::files::{Place, Question};
 use super::guide::Guide;
 use super::history::History;
 use super::intent::{Context, Intent};
 use super::keymap::{Keymap, Pressed, Sequence};
+use super::snippets::Snippets;
 use super::text::{self, Visible};
 use super::theme::{Role, Theme};
 use super::view::{ask, diagnostics, help, inbox, peek, peers, roster, search, timeline, transcript};
@@ -37,6 +39,10 @@ pub enum Effect {
     RemoveDraft(DraftKey),
     /// This text shall be on the clipboard.
     Copy(Untrusted),
+    /// This shall be found out about files.
+    Find(Question),
+    /// The operator's editor shall have this text.
+    Edit(String),
     /// This branch of a session shall be read in the pager.
     Page(SessionFile, Branch),
     /// Everything shall be drawn anew.
@@ -63,6 +69,10 @@ pub struct Settings {
     pub theme: Theme,
     /// A time of day as the operator's clock shows it.
     pub clock: fn(Timestamp) -> String,
+    /// Texts that one key inserts.
+    pub snippets: Snippets,
+    /// Where the paths begin that are mentioned.
+    pub place: Place,
     /// Whether to name the next key to try.
     pub guided: bool,
 }
@@ -143,6 +153,8 @@ pub struct App {
     pub(super) guide: Option<Guide>,
     interrupted: Option<Duration>,
     waiting_told: Option<bool>,
+    /// Whether the files of a text are being looked at, and paths listed.
+    pub(super) finding: (bool, bool),
     pub(super) effects: VecDeque<Effect>,
 }
 
@@ -166,6 +178,7 @@ impl App {
             guide,
             interrupted: None,
             waiting_told: None,
+            finding: (false, false),
             effects: VecDeque::new(),
         }
     }
@@ -277,6 +290,7 @@ impl App {
             Pressed::Unbound => self.typed(key, now),
         }
         self.inquire();
+        self.find();
     }
 
     /// A key that is text where a text field is open.
@@ -341,6 +355,7 @@ impl App {
             _ => self.roster.pasted(text, &self.model, now),
         }
         self.inquire();
+        self.find();
     }
 
     /// A burst of keys was dropped.
@@ -430,6 +445,10 @@ impl App {
                 }
                 self.keep_draft(now);
             }
+            Intent::Undo | Intent::Redo => self.undo(intent == Intent::Undo, now),
+            Intent::Editor => self.edit(),
+            Intent::Complete | Intent::NextPath | Intent::PreviousPath => self.paths(intent, now),
+            Intent::Snippet(number) => self.snippet(number, now),
             Intent::Open => self.open(now),
             Intent::Up
             | Intent::Down

@@ -6,9 +6,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::contract::json::{Document, ObjectWriter};
+use crate::contract::rendered::Parts;
 use crate::contract::{SessionId, Timestamp, Untrusted, Uuid};
 use crate::disk::durable::{self, DiskError, Unreadable};
 use crate::disk::{crash_point, crash_steps_of, leftovers};
+use crate::fact::Sent;
 
 /// Largest draft file: any text that could be sent, and much more.
 const MAX_BYTES: usize = 256 * 1024;
@@ -39,6 +41,8 @@ pub struct Draft {
     pub instance: Option<Uuid>,
     /// The lease it was begun under.
     pub lease: Option<Uuid>,
+    /// Where the files that it mentions are looked for; none where it mentions none.
+    pub from: Option<PathBuf>,
     /// What was written.
     pub text: String,
     /// When.
@@ -49,6 +53,11 @@ impl Draft {
     /// What it is for.
     pub fn key(&self) -> DraftKey {
         DraftKey { session: self.session.clone(), ask: self.ask }
+    }
+
+    /// Whether it is what was `sent`, with the files it mentions or without.
+    pub fn is_said_by(&self, sent: &Sent) -> bool {
+        sent.text == self.text.as_str() || Parts::of(&sent.text).said == self.text.as_str()
     }
 }
 
@@ -67,6 +76,9 @@ fn to_bytes(draft: &Draft) -> Vec<u8> {
             Some(id) => file.string(key, &Untrusted::from(id.to_string())),
             None => file.raw(key, b"null"),
         };
+    }
+    if let Some(from) = draft.from.as_ref().and_then(|from| from.to_str()) {
+        file.string("from", &Untrusted::from(from));
     }
     file.string("text", &Untrusted::from(draft.text.as_str())).number("at", draft.at.as_number());
     let mut bytes = file.finish();
@@ -99,6 +111,10 @@ fn parse(bytes: &[u8]) -> Result<Draft, &'static str> {
         ask: id("ask")?,
         instance: id("instance")?,
         lease: id("lease")?,
+        // As text: one that is not UTF-8 was not written, and one with a lone surrogate is none.
+        from: string("from")
+            .map(|from| PathBuf::from(&*from.to_str_lossy()))
+            .filter(|from| from.is_absolute()),
         text: string("text").ok_or("it has no text")?.to_str_lossy().into_owned(),
         at: at.unwrap_or(Timestamp::from_millis(0)),
     })
@@ -281,6 +297,7 @@ mod tests {
             ask: Some(Uuid::random()),
             instance: Some(Uuid::random()),
             lease: None,
+            from: None,
             text: text.to_owned(),
             at: Timestamp::from_millis(12),
         }

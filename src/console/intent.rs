@@ -107,6 +107,20 @@ pub enum Intent {
     Send,
     /// A new line in what is written.
     Newline,
+    /// Take back what was written last.
+    Undo,
+    /// Do again what was taken back.
+    Redo,
+    /// Go on writing in the operator's editor.
+    Editor,
+    /// Take the chosen path.
+    Complete,
+    /// Choose the next path.
+    NextPath,
+    /// Choose the path before.
+    PreviousPath,
+    /// Insert the snippet of this number.
+    Snippet(u8),
     /// Leave the text field of filter or search, and keep what it says.
     KeepFilter,
     /// Yes to a question of the console's.
@@ -128,6 +142,8 @@ pub enum Context {
     Ask,
     /// Writing a reply.
     Composer,
+    /// The same while paths to attach are listed.
+    Paths,
     /// The text field of filter or search.
     Filter,
     /// The help.
@@ -152,12 +168,13 @@ pub enum Context {
 
 impl Context {
     /// All of them, in the help's order.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Context::Global,
         Context::Roster,
         Context::Detail,
         Context::Ask,
         Context::Composer,
+        Context::Paths,
         Context::Filter,
         Context::Help,
         Context::Diagnostics,
@@ -178,6 +195,7 @@ impl Context {
             Context::Detail => "Lead",
             Context::Ask => "Ask",
             Context::Composer => "Writing",
+            Context::Paths => "Writing, with paths listed",
             Context::Filter => "Filter or search",
             Context::Help => "Help",
             Context::Diagnostics => "Diagnostics",
@@ -193,7 +211,7 @@ impl Context {
 
     /// Whether characters are text here: they can't be keys, and a burst of them is no accident.
     pub fn takes_text(self) -> bool {
-        matches!(self, Context::Composer | Context::Filter)
+        matches!(self, Context::Composer | Context::Paths | Context::Filter)
     }
 
     /// Whether an action of `scope` can be asked for here. Text fields and questions have only
@@ -222,13 +240,14 @@ pub struct Action {
 }
 
 use Context::{
-    Ask, Composer, Confirm, Detail, Filter, Global, Help, Inbox, Peek, Peers, Roster, Search, Timeline,
-    Transcript,
+    Ask, Composer, Confirm, Detail, Filter, Global, Help, Inbox, Paths, Peek, Peers, Roster, Search,
+    Timeline, Transcript,
 };
 
-const ANYWHERE: &[Context] = &[Global, Composer, Filter, Confirm];
+const ANYWHERE: &[Context] = &[Global, Composer, Paths, Filter, Confirm];
 const BROWSING: &[Context] = &[Global];
-const PAGING: &[Context] = &[Global, Composer];
+const PAGING: &[Context] = &[Global, Composer, Paths];
+const FIELD: &[Context] = &[Composer, Paths];
 const LEADS: &[Context] = &[Roster, Detail, Ask];
 const AT_PANE: &[Context] = &[Roster, Detail, Ask, Peek, Transcript];
 const TO_READ: &[Context] = &[Roster, Detail, Ask, Inbox, Peek, Transcript];
@@ -245,17 +264,36 @@ const fn action(
     Action { name, keys, scope, label, help, intent }
 }
 
+const fn snippet(name: &'static str, keys: &'static [&'static str], number: u8) -> Action {
+    action(name, keys, FIELD, "", "Insert what [snippets] configures", Intent::Snippet(number))
+}
+
 /// The table, in the order of footer and help.
 pub const ACTIONS: &[Action] = &[
-    action("send", &["enter"], &[Composer], "send", "Send", Intent::Send),
+    action("send", &["enter"], FIELD, "send", "Send", Intent::Send),
     action(
         "newline",
         &["ctrl-j", "alt-enter", "shift-enter"],
-        &[Composer],
+        FIELD,
         "new line",
         "New line (so does Enter amid a paste)",
         Intent::Newline,
     ),
+    action("undo", &["ctrl-u", "alt-u"], FIELD, "", "Undo what was written last", Intent::Undo),
+    action("redo", &["ctrl-r", "alt-r"], FIELD, "", "Do again what was undone", Intent::Redo),
+    action("editor", &["ctrl-g"], FIELD, "editor", "Go on writing in $VISUAL or $EDITOR", Intent::Editor),
+    action("complete", &["tab"], &[Paths], "take", "Take the chosen path", Intent::Complete),
+    action("next-path", &["down", "ctrl-n"], &[Paths], "choose", "Choose the next path", Intent::NextPath),
+    action("previous-path", &["up", "ctrl-p"], &[Paths], "", "Choose the path before", Intent::PreviousPath),
+    snippet("snippet-1", &["alt-1"], 1),
+    snippet("snippet-2", &["alt-2"], 2),
+    snippet("snippet-3", &["alt-3"], 3),
+    snippet("snippet-4", &["alt-4"], 4),
+    snippet("snippet-5", &["alt-5"], 5),
+    snippet("snippet-6", &["alt-6"], 6),
+    snippet("snippet-7", &["alt-7"], 7),
+    snippet("snippet-8", &["alt-8"], 8),
+    snippet("snippet-9", &["alt-9"], 9),
     action(
         "keep-filter",
         &["enter"],

@@ -240,7 +240,9 @@ pub struct HelpLine {
     /// The action's name in the configuration.
     pub name: &'static str,
     /// What it does.
-    pub help: &'static str,
+    pub help: String,
+    /// What it asks for.
+    pub intent: Intent,
 }
 
 impl Keymap {
@@ -389,7 +391,8 @@ impl Keymap {
                 .map(|binding| HelpLine {
                     keys: binding.sequences.iter().map(|keys| show(keys)).collect(),
                     name: binding.action.name,
-                    help: binding.action.help,
+                    help: binding.action.help.to_owned(),
+                    intent: binding.action.intent,
                 })
                 .collect::<Vec<_>>()
         };

@@ -135,7 +135,7 @@ impl App {
         let Some(sent) = self.model.sent(new) else { return };
         let key = DraftKey { session: sent.lead.clone(), ask: sent.ask };
         let is_followed = self.on_their_way.iter().any(|(_, followed)| *followed == key);
-        if !is_followed && self.drafts.get(&key).is_some_and(|draft| sent.text == draft.text.as_str()) {
+        if !is_followed && self.drafts.get(&key).is_some_and(|draft| draft.is_said_by(sent)) {
             self.on_their_way.push((new, key));
         }
         match sent.fate {

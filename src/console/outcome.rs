@@ -76,7 +76,7 @@ impl App {
                 Fate::Unsent => {}
                 Fate::Taken | Fate::Delivered | Fate::Answered => {
                     // What was written since is another text.
-                    if self.drafts.get(&key).is_none_or(|draft| sent.text == draft.text.as_str()) {
+                    if self.drafts.get(&key).is_none_or(|draft| draft.is_said_by(sent)) {
                         self.drafts.remove(&key);
                         self.effects.push_back(Effect::RemoveDraft(key));
                     }

@@ -3,7 +3,7 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
-use ratatui::widgets::{Block, Widget};
+use ratatui::widgets::{Block, Clear, Widget};
 
 use super::text::{self, Visible};
 use super::theme::{Glyphs, Mark, Role, Theme};
@@ -34,6 +34,13 @@ impl<'a> Pen<'a> {
     pub fn fill(&mut self, area: Rect, role: Role) {
         let area = area.intersection(self.buffer.area);
         self.buffer.set_style(area, self.theme.style(role));
+    }
+
+    /// Empties an area, for what lies over it.
+    pub fn blank(&mut self, area: Rect) {
+        let area = area.intersection(self.buffer.area);
+        Clear.render(area, self.buffer);
+        self.buffer.set_style(area, self.theme.style(Role::Text));
     }
 
     /// Writes `text` at (`x`, `y`), at most up to column `end`; gives the column after it.

@@ -1,8 +1,10 @@
 //! The loop: terminal events first, then facts; a frame only when something changed.
 
+mod aside;
 mod paging;
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,10 +18,12 @@ use super::app::{App, Effect, Settings};
 use super::burst::{BurstGuard, Passed};
 use super::clock;
 use super::drafts::{self, Debounce, Draft};
+use super::files::{Answer, Place};
 use super::keymap::{Keymap, KeymapError};
 use super::last_resort;
 use super::notify;
 use super::notify::delivery::{Means, Notices};
+use super::snippets::Snippets;
 use super::terminal::{self, Events, Screen, Signal, Signals, TerminalError};
 use super::text::Visible;
 use super::theme::{Role, Theme};
@@ -69,6 +73,12 @@ pub struct Options {
     pub mouse: bool,
     /// Notices outside the screen, and the way they go.
     pub notices: (notify::Settings, Means),
+    /// Texts that one key inserts, by number.
+    pub snippets: BTreeMap<String, String>,
+    /// Where the paths begin that a text mentions.
+    pub place: Place,
+    /// What long texts are written with, as the shell takes it.
+    pub editor: OsString,
     /// Whether to name the next key to try, as the demo has it.
     pub guided: bool,
     /// How to be taken for Pi, should Herdr not list us in spite of the hint.
@@ -91,6 +101,9 @@ pub enum RunError {
     /// The keys configured are wrong.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
     Keys(Vec<KeymapError>),
+    /// The snippets configured are wrong.
+    #[error("{}", .0.join("\n"))]
+    Snippets(Vec<String>),
     /// A draft could not be kept.
     #[error("a draft is lost: {0}")]
     Unsaved(String),
@@ -122,14 +135,15 @@ pub enum Ended {
 /// Runs the console until it is quit.
 pub fn run(options: Options) -> Result<Ended, RunError> {
     let keymap = Keymap::new(&options.keys).map_err(RunError::Keys)?;
+    let snippets = Snippets::new(&options.snippets).map_err(RunError::Snippets)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    let ended = runtime.block_on(console(options, keymap));
+    let ended = runtime.block_on(console(options, keymap, snippets));
     // What still waits for an answer of Herdr or the disk must not hold us up.
     runtime.shutdown_timeout(Duration::from_millis(200));
     ended
 }
 
-async fn console(options: Options, keymap: Keymap) -> Result<Ended, RunError> {
+async fn console(options: Options, keymap: Keymap, snippets: Snippets) -> Result<Ended, RunError> {
     // The terminal first: where there is none, nothing is written.
     let mut signals = Signals::listen()?;
     let mut screen =
@@ -164,6 +178,8 @@ async fn console(options: Options, keymap: Keymap) -> Result<Ended, RunError> {
         keymap,
         theme: options.theme,
         clock: clock::time,
+        snippets,
+        place: options.place,
         guided: options.guided,
     };
     let model = Model::new(host.office.session().clone(), host.registration.clone());
@@ -171,6 +187,8 @@ async fn console(options: Options, keymap: Keymap) -> Result<Ended, RunError> {
     let (notify, means) = options.notices;
     let notices = Notices::start(notify, means, Client::new(options.socket.path()));
     let (troubles, mut troubles_seen) = mpsc::unbounded_channel();
+    // One answer of each kind at most is under way.
+    let (found, answers) = mpsc::unbounded_channel();
     let mut console = Console {
         app,
         host,
@@ -187,6 +205,9 @@ async fn console(options: Options, keymap: Keymap) -> Result<Ended, RunError> {
         second_attempt: options.second_attempt,
         on_leaving: options.on_leaving,
         on_becoming_chief: options.on_becoming_chief,
+        editor: options.editor,
+        found,
+        answers,
     };
     for skipped in kept.skipped {
         console.app.say(format_args!("A draft was not read: {skipped}"), Role::Warning, console.now());
@@ -229,6 +250,10 @@ struct Console {
     second_attempt: Option<Reexec>,
     on_leaving: Option<Reexec>,
     on_becoming_chief: Option<Reexec>,
+    editor: OsString,
+    /// What is found out about files.
+    found: mpsc::UnboundedSender<Answer>,
+    answers: mpsc::UnboundedReceiver<Answer>,
 }
 
 /// What became of work nobody waits for.
@@ -245,6 +270,7 @@ enum Turn {
     Go,
     Suspend,
     Redraw,
+    Edit(String),
     End(Ended),
 }
 
@@ -314,6 +340,11 @@ impl Console {
                     }
                     self.dirty = true;
                 }
+                Some(answer) = self.answers.recv() => {
+                    let now = self.now();
+                    self.app.found(answer, now);
+                    self.dirty = true;
+                }
                 () = asleep => {}
             }
             self.pass_keys(self.now().mono);
@@ -367,6 +398,15 @@ impl Console {
                     screen.suspend(signals).await?;
                     self.host.request(Request::RegisterAgain).await;
                     self.dirty = true;
+                }
+                Turn::Edit(text) => {
+                    let ended = self.edit(&text, screen, events, signals).await?;
+                    self.dirty = true;
+                    // What was written is saved as at any other end.
+                    self.carry_out(screen).await;
+                    if let Some(signal) = ended {
+                        return Ok(Ended::Signal(signal));
+                    }
                 }
                 Turn::End(ended) => return Ok(ended),
             }
@@ -484,8 +524,10 @@ impl Console {
                     self.tell_trouble("The draft of what was sent stays", None, removed);
                 }
                 Effect::Copy(text) => self.copy(text, screen),
+                Effect::Find(question) => self.find(question),
                 Effect::Page(file, branch) => self.write_copy(file, branch),
                 Effect::Redraw => turn = Turn::Redraw,
+                Effect::Edit(text) => turn = Turn::Edit(text),
                 Effect::Suspend => turn = Turn::Suspend,
                 Effect::Left => {
                     if let Some(again) = self.on_leaving.take() {

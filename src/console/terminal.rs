@@ -7,13 +7,14 @@
 //! is written any more, not even to standard error, which is gone too.
 
 mod events;
+mod handover;
 mod signals;
 
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::panic;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Once};
+use std::sync::{Arc, Mutex, Once, PoisonError};
 use std::time::Duration;
 
 use crossterm::cursor::{Hide, Show};
@@ -33,6 +34,7 @@ use rustix::process::{Signal as RawSignal, kill_current_process_group};
 
 use super::text::Visible;
 pub use events::{Events, Read};
+pub use handover::HandedOver;
 pub use signals::{Signal, Signals};
 
 /// Whether the terminal is ours at the moment.
@@ -41,6 +43,9 @@ static ENTERED: AtomicBool = AtomicBool::new(false);
 /// Which of the optional modes were entered.
 static KEYBOARD: AtomicBool = AtomicBool::new(false);
 static MOUSE: AtomicBool = AtomicBool::new(false);
+
+/// Held while the line discipline is changed, so that nobody sets an old one again.
+static MODES: Mutex<()> = Mutex::new(());
 
 /// Whether the terminal hung up. It never comes back.
 static GONE: AtomicBool = AtomicBool::new(false);
@@ -90,38 +95,6 @@ impl TerminalError {
                 "Use `headman list` for the leads, or --plain for text that can be piped"
             }
             Self::Left | Self::Gone | Self::Io { .. } => "Use `headman list`, or another terminal",
-        }
-    }
-}
-
-/// How a program came back that had the terminal.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Lent {
-    /// It ended by itself.
-    Done,
-    /// It could not be run, or said that it failed; safe to print why.
-    Failed(String),
-    /// A signal that ends us came, and ended it.
-    Ended(Signal),
-}
-
-async fn wait_for(mut child: tokio::process::Child, signals: &mut Signals) -> Lent {
-    loop {
-        tokio::select! {
-            ended = child.wait() => return match ended {
-                Ok(status) if status.success() => Lent::Done,
-                Ok(status) => Lent::Failed(status.to_string()),
-                Err(error) => Lent::Failed(error.to_string()),
-            },
-            signal = signals.next() => match signal {
-                // Both have been told: it is the one that is used now.
-                Signal::Interrupt | Signal::Continued => {}
-                signal => {
-                    // Only what we started, and whatever it makes of it: the terminal is needed no more.
-                    let _ = child.kill().await;
-                    return Lent::Ended(signal);
-                }
-            }
         }
     }
 }
@@ -207,31 +180,6 @@ impl Screen {
         out.write_all(bytes).and_then(|()| Write::flush(out)).map_err(failed("be given a notice"))
     }
 
-    /// Has another program use the terminal until it ends, and takes the terminal back. Signals that
-    /// reach us meanwhile are that program's affair, but for those that end us: these end it first.
-    ///
-    /// # Errors
-    /// Of the terminal; why the program could not be run is a result of its own.
-    pub async fn lend(
-        &mut self,
-        events: &mut Events,
-        signals: &mut Signals,
-        start: impl FnOnce() -> io::Result<tokio::process::Child>,
-    ) -> Result<Lent, TerminalError> {
-        events.stop();
-        self.give_back();
-        let lent = match start() {
-            Ok(child) => wait_for(child, signals).await,
-            Err(error) => Lent::Failed(error.to_string()),
-        };
-        if matches!(lent, Lent::Ended(_)) {
-            return Ok(lent);
-        }
-        self.take_back()?;
-        *events = Events::start()?;
-        Ok(lent)
-    }
-
     /// Gives the terminal back, for an editor say. Stop the [`Events`] first: they would take its
     /// keys. [`Screen::take_back`] follows.
     pub fn give_back(&mut self) {
@@ -294,7 +242,10 @@ fn enter(options: Options) -> Result<(), TerminalError> {
     if is_gone() {
         return Err(TerminalError::Gone);
     }
-    crossterm::terminal::enable_raw_mode().map_err(failed("enter raw mode"))?;
+    {
+        let _modes = MODES.lock().unwrap_or_else(PoisonError::into_inner);
+        crossterm::terminal::enable_raw_mode().map_err(failed("enter raw mode"))?;
+    }
     let keyboard = !options.plain_keys && offers_keyboard(&std::env::var("TERM").unwrap_or_default());
     KEYBOARD.store(keyboard, Ordering::SeqCst);
     MOUSE.store(options.mouse, Ordering::SeqCst);
@@ -339,7 +290,28 @@ fn restore() {
     // There is nobody left to tell about a failure.
     let _ = leaving(&mut bytes, KEYBOARD.load(Ordering::SeqCst), MOUSE.load(Ordering::SeqCst))
         .and_then(|()| write_out(&bytes));
+    let _modes = MODES.lock().unwrap_or_else(PoisonError::into_inner);
     let _ = crossterm::terminal::disable_raw_mode();
+}
+
+/// Has whoever waits for the terminal's input look again, if some is left there; whether it is. (crossterm takes 1,024
+/// bytes, and hears of the rest only once more comes. Setting modes, even the same, tells it.)
+fn announce_input() -> bool {
+    let stdin = io::stdin();
+    let mut waits = [rustix::event::PollFd::new(&stdin, rustix::event::PollFlags::IN)];
+    let now = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
+    if !matches!(rustix::event::poll(&mut waits, Some(&now)), Ok(1..)) {
+        return false;
+    }
+    // Somebody who changes the modes has it look again, too.
+    let Ok(_modes) = MODES.try_lock() else { return true };
+    if ENTERED.load(Ordering::SeqCst)
+        && !is_gone()
+        && let Ok(modes) = rustix::termios::tcgetattr(&stdin)
+    {
+        let _ = rustix::termios::tcsetattr(&stdin, rustix::termios::OptionalActions::Now, &modes);
+    }
+    true
 }
 
 /// Terminals that know the kitty keyboard protocol act on the request, others ignore it; asking

@@ -3,8 +3,10 @@
 
 use std::time::Duration;
 
-use super::app::{App, Layer, Pending};
+use super::app::{App, Effect, Layer, Pending};
 use super::drafts::{Draft, DraftKey};
+use super::files::{Answer, Question};
+use super::intent::Intent;
 use super::theme::Role;
 use super::view::ask;
 use crate::chief::service::Request;
@@ -46,7 +48,7 @@ impl App {
         }
         let Some(lead) = self.selected().cloned() else { return };
         self.keep_draft(now);
-        let Some(mut state) = ask::State::message(&self.model, &lead) else {
+        let Some(mut state) = ask::State::message(&self.model, &lead, &self.settings.place) else {
             self.say(format_args!("That lead is not listed now."), Role::Notice, now);
             return;
         };
@@ -76,7 +78,7 @@ impl App {
     /// Opens the ask of `lead` in place of another that is open.
     pub(super) fn open_ask(&mut self, lead: &SessionId, compose: bool, now: Now) {
         self.keep_draft(now);
-        let Some(mut state) = ask::State::open(&self.model, lead) else { return };
+        let Some(mut state) = ask::State::open(&self.model, lead, &self.settings.place) else { return };
         let key = state.key();
         if self.pending.iter().any(|(_, pending)| *pending == Pending::Reply(key.clone())) {
             self.say(format_args!("A reply to this ask is being sent."), Role::Notice, now);
@@ -101,12 +103,113 @@ impl App {
         }
     }
 
+    /// Takes back what was written last, or does it again.
+    pub(super) fn undo(&mut self, back: bool, now: Now) {
+        let Some(Layer::Ask(state)) = self.layers.last_mut() else { return };
+        let done = state.undo(back, now.mono);
+        self.keep_draft(now);
+        if !done {
+            let what = if back { "undo" } else { "do again" };
+            self.say(format_args!("There is nothing to {what}."), Role::Notice, now);
+        }
+    }
+
+    /// Takes the chosen path, or chooses another.
+    pub(super) fn paths(&mut self, intent: Intent, now: Now) {
+        let Some(Layer::Ask(state)) = self.layers.last_mut() else { return };
+        let problem = match intent {
+            Intent::Complete => state.complete(now.mono),
+            _ => {
+                state.choose(intent == Intent::NextPath, now.mono);
+                None
+            }
+        };
+        self.keep_draft(now);
+        if let Some(problem) = problem {
+            self.say(format_args!("{problem}"), Role::Notice, now);
+        }
+    }
+
+    /// Inserts a snippet.
+    pub(super) fn snippet(&mut self, number: u8, now: Now) {
+        match self.settings.snippets.get(number).map(str::to_owned) {
+            Some(text) => self.paste(&text, now),
+            None => self.say(
+                format_args!("There is no snippet {number}; [snippets] in config.toml makes one."),
+                Role::Notice,
+                now,
+            ),
+        }
+    }
+
+    /// Has found out what is to be known of files; one question of each kind at a time.
+    pub(super) fn find(&mut self) {
+        let Some(Layer::Ask(state)) = self.layers.last_mut() else { return };
+        let (looks, lists) = self.finding;
+        for question in state.questions(!looks, !lists) {
+            match question {
+                Question::Look(..) => self.finding.0 = true,
+                Question::List(..) => self.finding.1 = true,
+            }
+            self.effects.push_back(Effect::Find(question));
+        }
+    }
+
+    /// What was found out of files; it may be of a text that is not on the screen any more.
+    pub fn found(&mut self, answer: Answer, now: Now) {
+        let mut state = match self.layers.last_mut() {
+            Some(Layer::Ask(state)) => Some(state),
+            _ => None,
+        };
+        match answer {
+            Answer::List(key, listing) => {
+                self.finding.1 = false;
+                if let Some(state) = state.filter(|state| state.key() == key) {
+                    state.listed(listing);
+                }
+            }
+            Answer::Look(key, look) => {
+                self.finding.0 = false;
+                let sends = state.take_if(|state| state.key() == key).is_some_and(|state| state.looked(look));
+                if sends && self.confirm.is_none() {
+                    self.send(true, now);
+                }
+            }
+        }
+        self.find();
+    }
+
+    /// Hands the text to the operator's editor.
+    pub(super) fn edit(&mut self) {
+        if let Some(Layer::Ask(state)) = self.layers.last()
+            && let Some(text) = state.editable()
+        {
+            self.effects.push_back(Effect::SaveDraftsNow);
+            self.effects.push_back(Effect::Edit(text));
+        }
+    }
+
+    /// What came of the editor: the text it left, none if it is the same; or why there is none.
+    pub fn edited(&mut self, result: Result<Option<String>, String>, now: Now) {
+        let Some(Layer::Ask(state)) = self.layers.last_mut() else { return };
+        match result.map(|text| text.map(|text| state.edited(&text))) {
+            Ok(None) => self.say(format_args!("The editor changed nothing."), Role::Notice, now),
+            Ok(Some(None)) => {}
+            Ok(Some(Some(problem))) => self.say(format_args!("{problem}"), Role::Warning, now),
+            Err(why) => {
+                self.say(format_args!("The draft is kept as it was: {why}"), Role::Warning, now);
+            }
+        }
+        self.keep_draft(now);
+        self.find();
+    }
+
     /// Whether an Enter stood alone by `now`: what was written is sent then.
     pub fn settle(&mut self, now: Now) -> bool {
         let Some(Layer::Ask(state)) = self.layers.last_mut() else { return false };
         let sends = self.confirm.is_none() && state.settle(now.mono);
         if sends {
-            self.send(now);
+            self.send(false, now);
         }
         sends
     }
@@ -119,10 +222,12 @@ impl App {
         }
     }
 
-    pub(super) fn send(&mut self, now: Now) {
+    /// Sends what was written, once its files were `seen`.
+    pub(super) fn send(&mut self, seen: bool, now: Now) {
         let Some(Layer::Ask(state)) = self.layers.last_mut() else { return };
-        match state.send(&self.model) {
+        match state.send(&self.model, seen) {
             ask::Sending::Refused | ask::Sending::Underway => {}
+            ask::Sending::Looking => self.find(),
             ask::Sending::Reply(reply) => {
                 let key = state.key();
                 self.keep_draft(now);
@@ -141,7 +246,7 @@ impl App {
     pub(super) fn recognise(&mut self, fact: &Fact) {
         let Fact::Sent(sent) = fact else { return };
         let key = DraftKey { session: sent.lead.clone(), ask: sent.ask };
-        let is_it = |draft: &&Draft| draft.at <= sent.at && sent.text == draft.text.as_str();
+        let is_it = |draft: &&Draft| draft.at <= sent.at && draft.is_said_by(sent);
         if self.drafts.get(&key).filter(is_it).is_some()
             && !self.on_their_way.iter().any(|(id, _)| *id == sent.id)
             // Of one that is being sent now, the outcome tells.

@@ -41,6 +41,12 @@ impl DiskError {
         self.reason == Errno::NOENT
     }
 
+    /// Whether no file can stand where it was looked for: below a file, in a circle of links, or by a
+    /// name that is too long.
+    pub fn names_nothing(&self) -> bool {
+        matches!(self.reason, Errno::NOTDIR | Errno::LOOP | Errno::NAMETOOLONG)
+    }
+
     /// That an advisory lock on `path` was refused, other than because another process has it.
     pub(crate) fn flock(path: &Path, reason: Errno) -> Self {
         let operation = match reason {

@@ -363,6 +363,7 @@ fn the_state_directory_and_the_place_in_herdr_are_told() {
         ask: Some(Uuid::random()),
         instance: None,
         lease: None,
+        from: None,
         text: "so far".to_owned(),
         at: Timestamp::from_millis(1),
     };

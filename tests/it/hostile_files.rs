@@ -332,7 +332,15 @@ fn targets(root: &Path) -> Vec<Target> {
 }
 
 fn draft(text: &str) -> Draft {
-    Draft { session: session("s"), ask: None, instance: None, lease: None, text: text.into(), at: at(1) }
+    Draft {
+        session: session("s"),
+        ask: None,
+        instance: None,
+        lease: None,
+        from: None,
+        text: text.into(),
+        at: at(1),
+    }
 }
 
 fn put(path: &Path, bytes: &[u8]) {

@@ -446,6 +446,7 @@ impl ChiefProgram {
             ask: None,
             instance: None,
             lease: self.lease,
+            from: None,
             text: text.to_owned(),
             at: self.office.now().wall,
         }

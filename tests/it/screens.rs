@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use headman::console::app::{App, Effect, Settings};
+use headman::console::files::Place;
 use headman::console::keymap::Keymap;
+use headman::console::snippets::Snippets;
 use headman::console::theme::{GlyphChoice, Theme};
 use headman::console::view::frame;
 use headman::contract::{
@@ -120,6 +122,8 @@ fn empty(theme: Theme) -> App {
         keymap: Keymap::new(&BTreeMap::new()).unwrap(),
         theme,
         clock: |_| "09:12".to_owned(),
+        snippets: Snippets::default(),
+        place: Place { from: "/work".into(), home: None },
         guided: false,
     };
     App::new(model, settings, [])
@@ -519,6 +523,8 @@ fn a_demo_names_the_next_key_to_try() {
         keymap: Keymap::new(&BTreeMap::new()).unwrap(),
         theme: theme(),
         clock: |_| "09:12".to_owned(),
+        snippets: Snippets::default(),
+        place: Place { from: "/work".into(), home: None },
         guided: true,
     };
     let model = std::mem::replace(&mut app.model, Model::new(session("nobody"), Registration::Registered));

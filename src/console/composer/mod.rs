@@ -12,13 +12,14 @@ use std::time::Duration;
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use ratatui_textarea::{CursorMove, TextArea};
 
+use super::files::mention;
 use layout::Layout;
 
 /// An Enter this soon after other input belongs to a paste that came as keys.
 const PASTE_GAP: Duration = Duration::from_millis(10);
 
 /// Most text taken in, in bytes: far more than a record takes, so that a counter can say so.
-const MAX_TEXT: usize = 64 * 1024;
+pub(super) const MAX_TEXT: usize = 64 * 1024;
 
 /// Steps that can be undone; the widget counts each character as one.
 const UNDO_STEPS: usize = 2_000;
@@ -40,6 +41,8 @@ pub struct Composer {
     /// The bytes a record with that text takes.
     measure: Box<dyn Fn(&str) -> usize + Send>,
     bytes: usize,
+    /// Whether it mentions files.
+    mentions: bool,
     last_input: Option<Duration>,
     /// An Enter that may be the first of a paste.
     held: Option<Duration>,
@@ -47,6 +50,8 @@ pub struct Composer {
     shown: Cell<(u16, u16)>,
     /// The column that going up and down keeps to, past shorter rows.
     goal: Option<usize>,
+    /// What whole texts were replaced by: to the widget that is two steps.
+    replacements: Vec<String>,
 }
 
 impl Composer {
@@ -57,10 +62,12 @@ impl Composer {
             area: field(Vec::new()),
             measure: Box::new(measure),
             bytes,
+            mentions: false,
             last_input: None,
             held: None,
             shown: Cell::new((80, 8)),
             goal: None,
+            replacements: Vec::new(),
         }
     }
 
@@ -72,6 +79,11 @@ impl Composer {
     /// Whether nothing was.
     pub fn is_empty(&self) -> bool {
         self.area.is_empty()
+    }
+
+    /// Whether it mentions files.
+    pub fn mentions_any(&self) -> bool {
+        self.mentions
     }
 
     /// The bytes a record with the text takes.
@@ -88,11 +100,14 @@ impl Composer {
         self.area.move_cursor(CursorMove::End);
         self.goal = None;
         self.held = None;
+        self.replacements.clear();
         self.changed();
     }
 
     fn changed(&mut self) {
         self.bytes = (self.measure)(&self.text());
+        let mentions = |line: &String| line.contains('@') && !mention::mentions(line).is_empty();
+        self.mentions = self.area.lines().iter().any(mentions);
     }
 
     fn has_room(&self, more: usize) -> bool {
@@ -127,10 +142,9 @@ impl Composer {
             | (KeyCode::Backspace | KeyCode::Delete, _) => {
                 self.area.input(KeyEvent::new(key.code, modifiers));
             }
-            // Its Ctrl-j and Ctrl-m are not among them: one deletes, and a new line is the keymap's.
-            (KeyCode::Char('a' | 'b' | 'd' | 'e' | 'f' | 'h' | 'k' | 'r' | 'u' | 'w' | 'y'), only)
-                if only == control =>
-            {
+            // Its Ctrl-j and Ctrl-m are not among them: one deletes, and a new line is the keymap's; so
+            // are undoing and doing again.
+            (KeyCode::Char('a' | 'b' | 'd' | 'e' | 'f' | 'h' | 'k' | 'w' | 'y'), only) if only == control => {
                 self.area.input(KeyEvent::new(key.code, only));
             }
             (KeyCode::Char('b' | 'd' | 'f' | 'h' | '<' | '>'), only) if only == alt => {
@@ -178,6 +192,90 @@ impl Composer {
         self.area.insert_str(&kept);
         self.changed();
         if kept.len() == text.len() { Ok(()) } else { Err(Refused::Controls) }
+    }
+
+    /// Replaces the text by one that was written elsewhere, as a step that can be undone. Control
+    /// characters are left out.
+    pub fn replace(&mut self, text: &str) -> Result<(), Refused> {
+        let kept = without_controls(text);
+        if kept.len() > MAX_TEXT {
+            return Err(Refused::TooLong);
+        }
+        (self.goal, self.held) = (None, None);
+        if !self.is_empty() && !kept.is_empty() {
+            self.replacements.push(kept.clone());
+        }
+        self.area.select_all();
+        self.area.cut();
+        self.area.insert_str(&kept);
+        self.changed();
+        if kept.len() == text.len() { Ok(()) } else { Err(Refused::Controls) }
+    }
+
+    /// The cursor's line, and what stands before the cursor there.
+    pub fn before_cursor(&self) -> (usize, String) {
+        let cursor = self.area.cursor();
+        let (line, column) = (cursor.0, cursor.1);
+        let text = self.area.lines().get(line).map(|line| line.chars().take(column).collect());
+        (line, text.unwrap_or_default())
+    }
+
+    /// Puts `text` in place of what stands between the column `from`, in characters, and the cursor,
+    /// and a space behind what is `whole`, unless one stands there.
+    pub fn complete(&mut self, from: usize, text: &str, whole: bool) -> Result<(), Refused> {
+        let (line, before) = self.before_cursor();
+        let typed: String = before.chars().skip(from).collect();
+        let follows = self.area.lines().get(line).and_then(|line| line.chars().nth(before.chars().count()));
+        let space = if whole && !follows.is_some_and(char::is_whitespace) { " " } else { "" };
+        if !self.has_room(text.len() + space.len()) {
+            return Err(Refused::TooLong);
+        }
+        self.goal = None;
+        // What is only continued is one step.
+        let rest = text.strip_prefix(&typed).unwrap_or_else(|| {
+            for _ in typed.chars() {
+                self.area.delete_char();
+            }
+            text
+        });
+        self.area.insert_str(format!("{rest}{space}"));
+        self.changed();
+        Ok(())
+    }
+
+    /// The bytes a record with another text takes.
+    pub fn bytes_of(&self, text: &str) -> usize {
+        (self.measure)(text)
+    }
+
+    /// Whether a Tab at `mono` is part of a paste, as an Enter would be.
+    pub fn is_amid_input(&self, mono: Duration) -> bool {
+        self.held.is_some() || self.enter_is_newline(mono)
+    }
+
+    /// Takes back what was done last; says whether there was anything.
+    pub fn undo(&mut self, mono: Duration) -> bool {
+        self.input_at(mono);
+        self.goal = None;
+        let replacement = self.replacements.contains(&self.text());
+        let undone = self.area.undo();
+        if replacement && self.is_empty() {
+            self.area.undo();
+        }
+        self.changed();
+        undone
+    }
+
+    /// Does again what was taken back last; says whether there was anything.
+    pub fn redo(&mut self, mono: Duration) -> bool {
+        self.input_at(mono);
+        self.goal = None;
+        let done = self.area.redo();
+        if done && self.is_empty() && self.area.redo() && !self.replacements.contains(&self.text()) {
+            self.area.undo();
+        }
+        self.changed();
+        done
     }
 
     /// A new line.
@@ -340,7 +438,7 @@ mod tests {
         press(&mut composer, KeyCode::Char('j'), KeyModifiers::CONTROL).unwrap();
         press(&mut composer, KeyCode::Char('m'), KeyModifiers::CONTROL).unwrap();
         assert_eq!(composer.text(), "keep this");
-        press(&mut composer, KeyCode::Char('u'), KeyModifiers::CONTROL).unwrap();
+        composer.undo(LATER);
         assert_eq!(composer.text(), "");
         composer.set_text("again");
         press(&mut composer, KeyCode::Backspace, KeyModifiers::NONE).unwrap();
@@ -382,15 +480,33 @@ mod tests {
         let typed = composer.text();
         composer.paste(" and\nmore", LATER).unwrap();
         let all = composer.text();
-        press(&mut composer, KeyCode::Char('u'), KeyModifiers::CONTROL).unwrap();
+        composer.undo(LATER);
         assert_eq!(composer.text(), typed, "a paste is one step");
         assert_eq!(composer.bytes(), typed.len());
-        press(&mut composer, KeyCode::Char('r'), KeyModifiers::CONTROL).unwrap();
+        composer.redo(LATER);
         assert_eq!(composer.text(), all);
         for _ in 0..=typed.len() {
-            press(&mut composer, KeyCode::Char('u'), KeyModifiers::CONTROL).unwrap();
+            composer.undo(LATER);
         }
         assert_eq!((composer.text().as_str(), composer.bytes()), ("", 0));
+    }
+
+    #[test]
+    fn a_text_from_elsewhere_is_one_step_and_has_no_controls() {
+        let mut composer = composer();
+        type_text(&mut composer, "a");
+        assert_eq!(composer.replace("b\u{1b}[1m\nc"), Err(Refused::Controls));
+        assert_eq!((composer.text().as_str(), composer.bytes()), ("b[1m\nc", 6));
+        assert_eq!(composer.replace(&"y".repeat(MAX_TEXT + 1)), Err(Refused::TooLong));
+        composer.undo(LATER);
+        assert_eq!(composer.text(), "a");
+        composer.redo(LATER);
+        assert_eq!(composer.text(), "b[1m\nc");
+        composer.replace("").unwrap();
+        composer.undo(LATER);
+        assert_eq!(composer.text(), "b[1m\nc");
+        assert!(composer.undo(LATER) && composer.undo(LATER) && !composer.undo(LATER));
+        assert!(composer.redo(LATER) && composer.text() == "a");
     }
 
     #[test]

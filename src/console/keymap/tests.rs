@@ -166,7 +166,7 @@ fn conflicts_are_found_within_a_context_only() {
 #[test]
 fn the_footer_is_made_from_the_table() {
     let footer = default().footer(Context::Composer, |_| true);
-    let expected = [("enter", "send"), ("ctrl-j", "new line"), ("esc", "back")];
+    let expected = [("enter", "send"), ("ctrl-j", "new line"), ("ctrl-g", "editor"), ("esc", "back")];
     assert_eq!(footer, expected.map(|(key, label)| (key.to_owned(), label)));
     let roster = default().footer(Context::Roster, |_| true);
     assert_eq!(roster[0], ("n".to_owned(), "next ask"));

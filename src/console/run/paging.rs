@@ -4,7 +4,7 @@ use std::fs::File;
 
 use super::{Console, Ended, News, RunError};
 use crate::console::pager;
-use crate::console::terminal::{Events, Lent, Screen, Signals};
+use crate::console::terminal::{Events, HandedOver, Screen, Signals};
 use crate::console::theme::Role;
 use crate::fact::SessionFile;
 use crate::pi::growth::Branch;
@@ -36,14 +36,18 @@ impl Console {
             // Whoever went on to something else does not want it any more.
             return Ok(None);
         }
-        let lent = screen.lend(events, signals, || pager::start(copy)).await?;
+        let failed = match screen.hand_over(events, signals, || pager::start(copy)).await? {
+            HandedOver::Ended(status) if status.success() => None,
+            HandedOver::Ended(status) => Some(status.to_string()),
+            HandedOver::NotStarted(error) => Some(error.to_string()),
+            HandedOver::Signal(signal) => return Ok(Some(Ended::Signal(signal))),
+        };
         let now = self.now();
-        match lent {
-            Lent::Done => self.app.quiet(),
-            Lent::Failed(why) => {
+        match failed {
+            None => self.app.quiet(),
+            Some(why) => {
                 self.app.say(format_args!("The pager failed ({why}): set PAGER to one."), Role::Warning, now);
             }
-            Lent::Ended(signal) => return Ok(Some(Ended::Signal(signal))),
         }
         self.dirty = true;
         Ok(None)

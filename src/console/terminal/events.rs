@@ -1,6 +1,7 @@
 //! Keys, pastes, resizes and focus, read apart from the loop.
 
 use std::collections::VecDeque;
+use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::mpsc::RecvTimeoutError;
 use std::task::{Context, Poll};
@@ -10,12 +11,18 @@ use crossterm::event::{Event, EventStream};
 use futures_util::StreamExt;
 use tokio::sync::{Notify, mpsc};
 
-use super::{TerminalError, failed, is_gone};
+use super::{TerminalError, announce_input, failed, is_gone};
 
 /// Reads waiting for a loop that is busy; a paste in pieces takes some.
 const WAITING: usize = 64;
 /// Events of one read at most.
 const AT_ONCE: usize = 1024;
+
+/// Events that are handed over together at most.
+const TOGETHER: usize = 64 * 1024;
+/// How long what is left in the terminal may take to be read: it is there, so only a busy machine
+/// takes long.
+const LEFT_WITHIN: Duration = Duration::from_millis(250);
 
 /// How long the end of reading is waited for; it takes less than one.
 const END_WITHIN: Duration = Duration::from_millis(250);
@@ -46,7 +53,8 @@ pub struct Events {
 impl Events {
     /// Starts reading. The screen has to be entered.
     pub fn start() -> Result<Self, TerminalError> {
-        let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(failed("be read"))?;
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_time().build().map_err(failed("be read"))?;
         let (sender, reads) = mpsc::channel(WAITING);
         let stop = Arc::new(Notify::new());
         let stopped = Arc::clone(&stop);
@@ -111,12 +119,31 @@ async fn forward(sender: mpsc::Sender<Vec<Read>>) {
     }
     let mut stream = EventStream::new();
     loop {
-        let mut read = Vec::new();
-        let goes_on = std::future::poll_fn(|context| take_ready(&mut stream, &mut read, context)).await;
+        let (read, goes_on) = take_all(&mut stream).await;
         if sender.send(read).await.is_err() || !goes_on {
             return;
         }
     }
+}
+
+/// Takes everything that is there, as soon as there is something, also what one read leaves in the
+/// terminal: it belongs together, and has one time. Whether the terminal still is.
+async fn take_all(stream: &mut EventStream) -> (Vec<Read>, bool) {
+    let mut all = Vec::new();
+    let mut goes_on = poll_fn(|context| take_ready(stream, &mut all, context)).await;
+    while goes_on && all.len() < TOGETHER && announce_input() {
+        let mut more = Vec::new();
+        let taken = poll_fn(|context| take_ready(stream, &mut more, context));
+        match tokio::time::timeout(LEFT_WITHIN, taken).await {
+            Ok(still) => goes_on = still,
+            // Somebody else took it.
+            Err(_) => break,
+        }
+        if let Some(at) = all.first().map(|first: &Read| first.at) {
+            all.extend(more.into_iter().map(|read| Read { at, ..read }));
+        }
+    }
+    (all, goes_on)
 }
 
 /// Takes everything that is there, as soon as there is something; whether the terminal still is.

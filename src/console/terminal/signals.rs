@@ -110,6 +110,14 @@ impl Signals {
         }
     }
 
+    /// SIGINT or SIGQUIT.
+    pub(super) async fn interrupted(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.quit.recv() => {}
+        }
+    }
+
     pub(super) async fn continued(&mut self) {
         let _ = self.continued.recv().await;
     }

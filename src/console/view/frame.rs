@@ -323,7 +323,9 @@ fn views(app: &App, now: Now, body: Rect, pen: &mut Pen<'_>, ages: &mut Ages) ->
             return ask::draw::draw(state, &app.model, now, &app.settings.keymap, body, pen, ages)
                 .filter(|_| app.confirm.is_none());
         }
-        Some(Layer::Help(state)) => help::draw(state, &app.settings.keymap, body, pen),
+        Some(Layer::Help(state)) => {
+            help::draw(state, &app.settings.keymap, &app.settings.snippets, body, pen)
+        }
         Some(Layer::Diagnostics(state)) => diagnostics::draw(state, app, now, body, pen),
         Some(Layer::Inbox(state)) => {
             inbox::draw::draw(state, &app.model, now, &app.settings.keymap, body, pen, ages)

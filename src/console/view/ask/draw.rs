@@ -1,8 +1,11 @@
 //! One ask on the screen: the question above, the reply below.
 
+mod files;
+
 use ratatui::layout::Rect;
 
 use super::State;
+use super::files::Count;
 use crate::console::age::Ages;
 use crate::console::intent::{Context, Intent};
 use crate::console::keymap::Keymap;
@@ -10,7 +13,7 @@ use crate::console::paint::Pen;
 use crate::console::text::{self, Visible};
 use crate::console::theme::Role;
 use crate::console::view::detail::{self, Line, draw_lines};
-use crate::contract::{PendingAsk, message};
+use crate::contract::PendingAsk;
 use crate::fact::{Fate, Now, Sent};
 use crate::model::Model;
 
@@ -20,6 +23,8 @@ const COMPOSER_ROWS: (u16, u16) = (5, 12);
 const MAX_FILES: usize = 6;
 /// From so many columns on its title says that the bytes are those of the whole record.
 const WITH_AS_SENT: u16 = 38;
+/// The last so many parts of what a record may take are told as what is left.
+const NEAR: usize = 10;
 
 /// Draws the ask into `area`; gives the place of the cursor while a reply is written.
 pub fn draw(
@@ -34,7 +39,9 @@ pub fn draw(
     let told = told(state, model, keymap);
     let below = if state.composing {
         let told_rows = u16::from(told.is_some()) * 2;
-        let wanted = state.composer.rows(area.width.saturating_sub(4)) + 2 + told_rows;
+        let file_rows = files::rows(state);
+        let wanted =
+            (state.composer.rows(area.width.saturating_sub(4))).saturating_add(2 + told_rows + file_rows);
         wanted.clamp(COMPOSER_ROWS.0, COMPOSER_ROWS.1).min(area.height / 2).max(3)
     } else if state.sent.is_some() || !state.composer.is_empty() {
         5.min(area.height / 2)
@@ -48,7 +55,9 @@ pub fn draw(
         return None;
     }
     if state.composing {
-        return composer(state, told, below, pen);
+        let cursor = composer(state, told, below, pen);
+        files::list(state, above, pen);
+        return cursor;
     }
     outcome(state, model, now, keymap, below, pen, ages);
     None
@@ -143,6 +152,8 @@ fn attached(ask: &PendingAsk) -> Option<String> {
 fn told(state: &State, model: &Model, keymap: &Keymap) -> Option<(Visible, Role)> {
     if state.underway {
         Some((text::line("Sending \u{2026}"), Role::Notice))
+    } else if state.files.is_waiting(&state.composer.text()) {
+        Some((text::line("Looking at the files \u{2026}"), Role::Notice))
     } else if let Some(problem) = &state.problem {
         Some((text::line(problem), Role::Alarm))
     } else if !state.pending && !state.is_message() {
@@ -163,16 +174,24 @@ fn composer(
     area: Rect,
     pen: &mut Pen<'_>,
 ) -> Option<(u16, u16)> {
-    let bytes = state.composer.bytes();
+    let Count { bytes, limit, is_exact } = state.files.count(&state.composer);
     let what = if state.is_message() { "Message" } else { "Reply" };
     // What is counted is more than what is typed.
     let as_sent = if area.width < WITH_AS_SENT { "" } else { " as sent" };
-    let title = text::line(format_args!("{what} {bytes} / {} bytes{as_sent}", message::MAX_BYTES));
+    // Until its files are seen with this very text, they take what they took before.
+    let goes_on = if is_exact { "" } else { " \u{2026}" };
+    let title = text::line(format_args!("{what} {bytes} / {limit} bytes{as_sent}{goes_on}"));
     let inside = pen.pane(area, &title, true);
-    if bytes > message::MAX_BYTES {
-        let over = text::line(format_args!(" {} too many ", bytes - message::MAX_BYTES));
-        let x = area.right().saturating_sub(over.width() as u16 + 2);
-        pen.put(x, area.y, area.right(), &over, Role::Alarm);
+    let told_of = match bytes.checked_sub(limit) {
+        Some(over @ 1..) => Some((text::line(format_args!(" {over} too many ")), Role::Alarm)),
+        _ if bytes >= limit - limit / NEAR => {
+            Some((text::line(format_args!(" {} left ", limit - bytes)), Role::Warning))
+        }
+        _ => None,
+    };
+    if let Some((told, role)) = told_of {
+        let x = area.right().saturating_sub(told.width() as u16 + 2);
+        pen.put(x, area.y, area.right(), &told, role);
     }
     let mut rows = inside;
     if let Some((told, role)) = told
@@ -188,6 +207,7 @@ fn composer(
             rows.y += 1;
         }
     }
+    rows.height -= files::attached(state, rows, pen);
     // As far from the frame as the question.
     let rows = Rect { x: rows.x + 1, width: rows.width.saturating_sub(2), ..rows };
     state.composer.draw(rows, pen)

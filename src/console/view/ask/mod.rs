@@ -2,15 +2,20 @@
 //! of it.
 
 pub mod draw;
+mod files;
 
 use std::time::Duration;
 
 use crossterm::event::KeyEvent;
 
 use super::list::Scroll;
+use crate::chief::attach::FileArgument;
 use crate::chief::staff::{self, Letter, Reply};
 use crate::console::composer::Composer;
 use crate::console::drafts::{Draft, DraftKey};
+use crate::console::files::list::Listing;
+use crate::console::files::look::Look;
+use crate::console::files::{Place, Question};
 use crate::console::intent::{Context, Intent};
 use crate::console::text::{self, Visible};
 use crate::contract::{PendingAsk, SessionId, Timestamp, Untrusted, Uuid};
@@ -24,6 +29,8 @@ pub enum Sending {
     Refused,
     /// The same text is being sent already.
     Underway,
+    /// The files that it mentions are to be seen first.
+    Looking,
     /// To be handed to the service.
     Reply(Reply),
     /// To be handed to the service.
@@ -32,7 +39,6 @@ pub enum Sending {
 
 /// What the operator sees of one ask, or of one message being written.
 pub struct State {
-    us: SessionId,
     lead: SessionId,
     instance: Uuid,
     /// None: it is a message.
@@ -52,24 +58,25 @@ pub struct State {
     problem: Option<String>,
     /// What to know of a draft that was written under other circumstances.
     note: Option<&'static str>,
+    files: files::Files,
     scroll: Scroll,
 }
 
 impl State {
-    /// The pending ask of `lead`.
-    pub fn open(model: &Model, lead: &SessionId) -> Option<Self> {
+    /// The pending ask of `lead`; paths that are mentioned begin at `place`.
+    pub fn open(model: &Model, lead: &SessionId, place: &Place) -> Option<Self> {
         let at = model.roster().leads.iter().position(|known| known.session == *lead)?;
         let lead = &model.roster().leads[at];
         let ask = lead.pending_ask.clone()?;
         let name = text::line(&order::shown_names(&model.roster().leads)[at]);
         let (us, session, ask_id) = (model.session().clone(), lead.session.clone(), ask.ask);
         let composer = {
-            let (us, session) = (us.clone(), session.clone());
+            let session = session.clone();
             Composer::new(move |text| staff::reply_bytes(&us, &session, ask_id, text))
         };
         let sent = model.reply_to(&lead.session, ask_id);
+        let key = DraftKey { session: session.clone(), ask: Some(ask_id) };
         Some(Self {
-            us,
             lead: session,
             instance: lead.instance,
             ask: Some(ask),
@@ -83,21 +90,22 @@ impl State {
             pending: true,
             problem: None,
             note: None,
+            files: files::Files::new(key, place.clone()),
             scroll: Scroll::default(),
         })
     }
 
-    /// A message to `lead`, to be written.
-    pub fn message(model: &Model, lead: &SessionId) -> Option<Self> {
+    /// A message to `lead`, to be written; likewise.
+    pub fn message(model: &Model, lead: &SessionId, place: &Place) -> Option<Self> {
         let at = model.roster().leads.iter().position(|known| known.session == *lead)?;
         let lead = &model.roster().leads[at];
         let (us, session) = (model.session().clone(), lead.session.clone());
         let composer = {
-            let (us, session) = (us.clone(), session.clone());
+            let session = session.clone();
             Composer::new(move |text| staff::message_bytes(&us, &session, text))
         };
+        let key = DraftKey { session: session.clone(), ask: None };
         Some(Self {
-            us,
             lead: session,
             instance: lead.instance,
             ask: None,
@@ -111,6 +119,7 @@ impl State {
             pending: false,
             problem: None,
             note: None,
+            files: files::Files::new(key, place.clone()),
             scroll: Scroll::default(),
         })
     }
@@ -126,7 +135,11 @@ impl State {
 
     /// Where keys go.
     pub fn context(&self) -> Context {
-        if self.composing { Context::Composer } else { Context::Ask }
+        match self.composing {
+            true if self.files.is_listing(&self.composer) => Context::Paths,
+            true => Context::Composer,
+            false => Context::Ask,
+        }
     }
 
     /// The lead that asks.
@@ -172,6 +185,9 @@ impl State {
     /// Takes up a draft that was kept.
     pub fn resume(&mut self, draft: &Draft, model: &Model) {
         self.composer.set_text(&draft.text);
+        if let Some(from) = &draft.from {
+            self.files.begin_at(from.clone());
+        }
         self.note = if draft.instance.is_some_and(|instance| instance != self.instance) {
             Some("This draft was begun before the lead was restarted: read the question again.")
         } else if draft.lease.is_some() && draft.lease != model.standing().lease() {
@@ -212,11 +228,13 @@ impl State {
         if self.sent.is_some() {
             return None;
         }
+        let mentions = self.composer.mentions_any();
         Some(Draft {
             session: self.lead.clone(),
             ask: self.ask_id(),
             instance: Some(self.instance),
             lease: self.lease,
+            from: mentions.then(|| self.files.place().from.clone()),
             text: self.composer.text(),
             at,
         })
@@ -247,6 +265,26 @@ impl State {
         }
     }
 
+    /// Takes back what was written last, or does it again; says whether there was anything.
+    pub fn undo(&mut self, back: bool, mono: Duration) -> bool {
+        if !self.composing || self.underway {
+            return true;
+        }
+        self.problem = None;
+        if back { self.composer.undo(mono) } else { self.composer.redo(mono) }
+    }
+
+    /// The text, if it can be changed now.
+    pub fn editable(&self) -> Option<String> {
+        (self.composing && !self.underway).then(|| self.composer.text())
+    }
+
+    /// The text as an editor left it; what can't be taken is said.
+    pub fn edited(&mut self, text: &str) -> Option<String> {
+        self.problem = None;
+        self.composer.replace(text).err().map(|refused| refused.to_string())
+    }
+
     /// Enter in the composer.
     pub fn enter(&mut self, mono: Duration) {
         if self.composing && !self.underway {
@@ -264,18 +302,69 @@ impl State {
         self.composer.deadline()
     }
 
-    /// Checks what is to be sent.
-    pub fn send(&mut self, model: &Model) -> Sending {
+    /// What is to be found out about files now: those of the text, unless `look` is false, and the
+    /// paths for what is typed, unless `list` is false.
+    pub fn questions(&mut self, look: bool, list: bool) -> Vec<Question> {
+        if !self.composing || self.underway {
+            return Vec::new();
+        }
+        let look = look.then(|| self.files.look_question(&self.composer)).flatten();
+        let list = list.then(|| self.files.list_question(&self.composer)).flatten();
+        look.into_iter().chain(list).collect()
+    }
+
+    /// What may be meant with what is typed.
+    pub fn listed(&mut self, listing: Listing) {
+        self.files.listed(listing, &self.composer);
+    }
+
+    /// The files of a text; says whether that is to be sent now.
+    pub fn looked(&mut self, look: Look) -> bool {
+        self.files.looked(look);
+        self.files.is_due(&self.composer.text()) && self.composing
+    }
+
+    /// Takes the chosen path, by a Tab of `mono`; what can't be done is said. While nothing is listed, or
+    /// amid other input, which a paste may be, the Tab is text.
+    pub fn complete(&mut self, mono: Duration) -> Option<String> {
+        if self.underway {
+            return None;
+        }
+        let amid = self.composer.is_amid_input(mono);
+        match (!amid).then(|| self.files.take(&mut self.composer)).flatten() {
+            None => self.typed(KeyEvent::from(crossterm::event::KeyCode::Tab), mono),
+            Some(Ok(())) => None,
+            Some(Err(why)) => Some(format!("It can't be attached: {}.", why.trim_end_matches('.'))),
+        }
+    }
+
+    /// Chooses among the paths listed; while none are, the key moves the cursor.
+    pub fn choose(&mut self, down: bool, mono: Duration) {
+        if self.files.list().is_some() {
+            self.files.choose(if down { 1 } else { -1 });
+        } else {
+            let code = if down { crossterm::event::KeyCode::Down } else { crossterm::event::KeyCode::Up };
+            self.typed(KeyEvent::from(code), mono);
+        }
+    }
+
+    /// Checks what is to be sent. With files, these are seen anew first, and `seen` says that they
+    /// were.
+    pub fn send(&mut self, model: &Model, seen: bool) -> Sending {
         if self.underway {
             return Sending::Underway;
         }
-        match self.check(model) {
-            Ok(lease) => {
+        let checked = self.check(model).and_then(|lease| Ok((lease, self.files_to_send(seen)?)));
+        match checked {
+            Ok((_, None)) => {
+                self.problem = None;
+                Sending::Looking
+            }
+            Ok((lease, Some(files))) => {
                 self.problem = None;
                 self.underway = true;
                 let (lead, instance) = (self.lead.clone(), self.instance);
                 let text = Untrusted::from(self.composer.text());
-                let files = Vec::new();
                 match self.ask.clone() {
                     Some(PendingAsk { ask, question, .. }) => {
                         Sending::Reply(Reply { lead, instance, ask, question, lease, text, files, id: None })
@@ -290,18 +379,32 @@ impl State {
         }
     }
 
+    /// The files that go along; none while they are still to be seen.
+    fn files_to_send(&mut self, seen: bool) -> Result<Option<Vec<FileArgument>>, String> {
+        if !self.composer.mentions_any() {
+            return Ok(Some(Vec::new()));
+        }
+        let text = self.composer.text();
+        match self.files.seen(&text).filter(|_| seen) {
+            None => {
+                self.files.send_once_seen(text);
+                Ok(None)
+            }
+            Some(Look { problem: Some(why), .. }) => {
+                Err(format!("Not sent, the draft is kept: {}.", why.trim_end_matches('.')))
+            }
+            Some(look) => Ok(Some(look.files.clone())),
+        }
+    }
+
     /// What can be known to be refused; the service checks everything again.
     fn check(&self, model: &Model) -> Result<Uuid, String> {
         let text = self.composer.text();
         if Untrusted::from(text.as_str()).is_blank() {
             return Err("There is no text to send.".to_owned());
         }
-        let bytes = match self.ask_id() {
-            Some(ask) => staff::reply_bytes(&self.us, &self.lead, ask, &text),
-            None => staff::message_bytes(&self.us, &self.lead, &text),
-        };
-        let limit = crate::contract::message::MAX_BYTES;
-        if bytes > limit {
+        let files::Count { bytes, limit, is_exact } = self.files.count(&self.composer);
+        if is_exact && bytes > limit {
             return Err(format!(
                 "The record would take {bytes} bytes, {limit} are allowed: shorten the text."
             ));
@@ -346,6 +449,9 @@ impl State {
 
     /// Closes the composer; says whether the ask stays open.
     pub fn back(&mut self) -> bool {
+        if self.files.stay() || (self.composing && self.files.close(&self.composer)) {
+            return true;
+        }
         let stays = self.composing;
         self.composing = false;
         stays

@@ -7,10 +7,14 @@ use super::detail::{Line, draw_lines};
 use super::field::Field;
 use super::list::Scroll;
 use crate::console::intent::{Context, Intent};
-use crate::console::keymap::Keymap;
+use crate::console::keymap::{HelpLine, Keymap};
 use crate::console::paint::Pen;
+use crate::console::snippets::Snippets;
 use crate::console::text::{self, Visible};
 use crate::console::theme::{Mark, Role};
+
+/// Columns of a snippet that are shown.
+const SNIPPET: usize = 60;
 
 /// What the operator sees of it.
 #[derive(Debug, Default)]
@@ -55,7 +59,7 @@ impl State {
 }
 
 /// Draws the help into `area`, frame included.
-pub fn draw(state: &State, keymap: &Keymap, area: Rect, pen: &mut Pen<'_>) {
+pub fn draw(state: &State, keymap: &Keymap, snippets: &Snippets, area: Rect, pen: &mut Pen<'_>) {
     let title = match state.filter.shown() {
         None => text::line("Help"),
         Some(filter) => text::line(format_args!("Help {filter}")),
@@ -65,7 +69,7 @@ pub fn draw(state: &State, keymap: &Keymap, area: Rect, pen: &mut Pen<'_>) {
         return;
     }
     let wanted = state.filter.text().to_lowercase();
-    let help = keymap.help();
+    let help = help(keymap, snippets);
     let room = usize::from(inside.width).saturating_sub(2);
     let shown = |keys: &[String]| match keys {
         [] => text::line("(no key)"),
@@ -91,7 +95,7 @@ pub fn draw(state: &State, keymap: &Keymap, area: Rect, pen: &mut Pen<'_>) {
         let title = text::line(context.title()).wrap(room);
         lines.extend(title.into_iter().map(|line| Line::plain(line, Role::Heading)));
         for line in fitting {
-            table_row(&mut lines, (&shown(&line.keys), Role::Key), line.help, column, room);
+            table_row(&mut lines, (&shown(&line.keys), Role::Key), &line.help, column, room);
         }
         lines.push(Line::empty());
     }
@@ -108,6 +112,20 @@ pub fn draw(state: &State, keymap: &Keymap, area: Rect, pen: &mut Pen<'_>) {
         lines.push(Line::plain(text::line("Nothing matches; Esc shows all."), Role::Muted));
     }
     draw_lines(&lines, &state.scroll, inside, pen);
+}
+
+/// The help of what there is: a snippet is told by its text.
+fn help(keymap: &Keymap, snippets: &Snippets) -> Vec<(Context, Vec<HelpLine>)> {
+    let mut help = keymap.help();
+    for (_, lines) in &mut help {
+        lines.retain_mut(|line| {
+            let Intent::Snippet(number) = line.intent else { return true };
+            let Some(text) = snippets.get(number) else { return false };
+            line.help = format!("Insert: {}", text::line(text).truncate_end(SNIPPET));
+            true
+        });
+    }
+    help
 }
 
 /// Keys or a sign in a column of their own, and beside it what is said of them; each is wrapped where it
