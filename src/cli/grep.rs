@@ -10,6 +10,7 @@ use clap::{Args, ValueEnum};
 use super::failure::{Exit, Failure};
 use super::inbox::local;
 use super::out::{Out, Tint, note};
+use super::transcript::code_of;
 use super::{duration, list, prefix};
 use crate::chief::staff::path_of;
 use crate::config::Places;
@@ -18,7 +19,7 @@ use crate::contract::{SessionId, Timestamp, Untrusted};
 use crate::disk::durable;
 use crate::herd::Lead;
 use crate::pi::discover::{Chosen, Wanted};
-use crate::pi::search::{Case, Filter, Group, Hit, Pattern, Search, Syntax, Target};
+use crate::pi::search::{Case, Filter, Group, Hit, Pattern, Search, SearchError, Syntax, Target};
 use crate::pi::session::read_header;
 
 const WHAT: &str = "search the sessions";
@@ -123,8 +124,10 @@ pub fn run(
         thinking: arguments.thinking,
         since: arguments.since.map(|age| Timestamp::from_millis(now().saturating_sub(age))),
     };
+    let is_one = targets.len() == 1;
     let mut search = Search::new(pattern, filter, arguments.all_copies, targets);
     let mut hits = 0;
+    let mut first_trouble = None;
     loop {
         let mut printed = Ok(());
         let more = search.step(&mut |hit| {
@@ -137,7 +140,11 @@ pub fn run(
         });
         printed?;
         for (path, why) in search.take_troubles() {
-            note(&format!("{} is not searched: {why}", durable::shown(&path)));
+            // Of the only file it is why nothing is searched, unless something was found in it before.
+            if !is_one || hits > 0 {
+                note(&format!("{} is not searched: {why}", durable::shown(&path)));
+            }
+            first_trouble.get_or_insert((path, why));
         }
         if !more || out.has_lost_its_reader() {
             break;
@@ -159,7 +166,15 @@ pub fn run(
         ));
     }
     match hits {
-        0 if progress.searched == 0 => Err(nothing("none of the files is a session's that can be read")),
+        0 if progress.searched == 0 => Err(match first_trouble {
+            Some((path, why)) if is_one => unsearched(&path, &why),
+            Some((path, why)) => nothing(&format!(
+                "none of the files is a session's that can be read; of {}: {}",
+                durable::shown(&path),
+                parted(&why).0
+            )),
+            None => nothing("none of the files is a session's that can be read"),
+        }),
         0 => Ok(Exit::No),
         _ => Ok(Exit::Done),
     }
@@ -172,6 +187,25 @@ fn counted(count: u64, one: &str, several: &str) -> String {
 fn nothing(why: &str) -> Failure {
     let hint = "Search every session with --all, or name a file with --file";
     Failure::new(Exit::Usage, "nothing_to_search", format!("can't {WHAT}: {why}"), hint)
+}
+
+/// Why the only file is not searched.
+fn unsearched(path: &Path, why: &SearchError) -> Failure {
+    let code = match why {
+        SearchError::File(error) => code_of(error),
+        SearchError::Empty => "empty",
+        SearchError::OtherSession => "other_session",
+        SearchError::Changed => "changing",
+    };
+    let (why, hint) = parted(why);
+    Failure::new(Exit::Usage, code, format!("can't search {}: {why}", durable::shown(path)), hint)
+}
+
+/// What is wrong, and what to do: the error's last sentence.
+fn parted(why: &SearchError) -> (String, String) {
+    let text = why.to_string();
+    let (why, hint) = text.rsplit_once(". ").unwrap_or((&text, "See `headman doctor`"));
+    (why.to_owned(), hint.to_owned())
 }
 
 fn now() -> u64 {

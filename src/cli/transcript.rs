@@ -110,10 +110,10 @@ fn holding(runtime: &Runtime) -> Result<Holding, Failure> {
 /// Why `what` can't be done. The error says what is wrong and, in its last sentence, what to do.
 pub(super) fn unread(what: &str, error: &TranscriptError) -> Failure {
     let (exit, code) = match error {
-        TranscriptError::File(HeaderError::NotThere) => (Exit::Unavailable, "not_there"),
-        TranscriptError::File(HeaderError::NotRegular(_)) => (Exit::Unavailable, "not_regular"),
-        TranscriptError::File(HeaderError::Unreadable(_)) => (Exit::Unavailable, "unreadable"),
-        TranscriptError::File(_) => (Exit::No, "no_session"),
+        TranscriptError::File(error) => {
+            let code = code_of(error);
+            (if code == "no_session" { Exit::No } else { Exit::Unavailable }, code)
+        }
         TranscriptError::Empty => (Exit::No, "empty"),
         TranscriptError::OtherSession => (Exit::No, "other_session"),
         TranscriptError::OtherVersion => (Exit::No, "other_version"),
@@ -124,6 +124,16 @@ pub(super) fn unread(what: &str, error: &TranscriptError) -> Failure {
     Failure::new(exit, code, format!("can't {what}: {why}"), hint)
 }
 
+/// What stands for it in JSON.
+pub(super) fn code_of(error: &HeaderError) -> &'static str {
+    match error {
+        HeaderError::NotThere => "not_there",
+        HeaderError::NotRegular(_) => "not_regular",
+        HeaderError::Unreadable(_) => "unreadable",
+        HeaderError::NoHeader(_) | HeaderError::HeaderTooLong | HeaderError::UnusableId => "no_session",
+    }
+}
+
 fn tell(session: &SessionId, transcript: &Transcript, extent: Extent, out: &mut Out) -> Result<(), Failure> {
     for (count, what) in [(transcript.bad_lines, "no JSON"), (transcript.long_lines, "too long")] {
         match count {
@@ -132,8 +142,11 @@ fn tell(session: &SessionId, transcript: &Transcript, extent: Extent, out: &mut 
             count => note(&format!("{count} lines of the session file are {what}")),
         }
     }
+    if let Some(version) = transcript.newer_version() {
+        note(&format!("the session file is in version {version} of the format, which is newer than headman"));
+    }
     if out.is_json() {
-        return out.json(&to_json(session, transcript));
+        return out.json(&to_json(session, transcript, extent));
     }
     if transcript.is_truncated() && extent == Extent::Bounded {
         note(&format!("not all of {} bytes are shown; --full shows everything", transcript.full_bytes));
@@ -141,7 +154,7 @@ fn tell(session: &SessionId, transcript: &Transcript, extent: Extent, out: &mut 
     out.text(if transcript.text.is_empty() { "Nothing was said." } else { &transcript.text })
 }
 
-fn to_json(session: &SessionId, transcript: &Transcript) -> String {
+fn to_json(session: &SessionId, transcript: &Transcript, extent: Extent) -> String {
     let bool = |value: bool| if value { "true".as_bytes() } else { b"false" };
     let mut object = ObjectWriter::new();
     object
@@ -156,5 +169,16 @@ fn to_json(session: &SessionId, transcript: &Transcript) -> String {
         Some(limit) => object.string("truncated_by", limit),
         None => object.raw("truncated_by", b"null"),
     };
+    // Lines that are no JSON are passed over in the bounded one: its members are those of the contract.
+    if transcript.long_lines > 0 || (extent == Extent::Full && transcript.bad_lines > 0) {
+        let lines = ObjectWriter::new()
+            .number("long_lines", transcript.long_lines.into())
+            .number("bad_lines", transcript.bad_lines.into())
+            .finish();
+        object.raw("unreadable", &lines);
+    }
+    if let Some(version) = transcript.newer_version() {
+        object.number("newer_version", version);
+    }
     String::from_utf8_lossy(&object.finish()).into_owned()
 }

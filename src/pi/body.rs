@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::entry::{Envelope, Kind};
 use super::session::{HeaderError, open, read_at};
+use super::texts::{self, Text};
 use crate::contract::Untrusted;
 use crate::contract::json::{Document, Json, reserialize};
 
@@ -63,7 +64,7 @@ pub struct Part {
 pub struct Body {
     /// The tool, the model, the type of an extension's message, or what was changed to.
     pub title: Untrusted,
-    /// What else is to be said in its heading, in words of ours.
+    /// What else is to be said in its heading, in words of ours; only a path among them is not.
     pub notes: Vec<String>,
     /// Its parts.
     pub parts: Vec<Part>,
@@ -142,82 +143,73 @@ struct Reader {
 
 impl Reader {
     fn entry(&mut self, kind: Kind, entry: &Envelope<'_>) {
+        let message = entry.message();
+        let of = message.as_ref().unwrap_or(entry);
         match kind {
-            Kind::Compaction => {
-                if let Some(before) = entry.get("tokensBefore").and_then(|tokens| tokens.number()) {
-                    self.body.notes.push(format!("of {before} tokens"));
+            Kind::Compaction | Kind::CompactionSummary => {
+                if let Some(before) = of.get("tokensBefore").and_then(|tokens| tokens.number()) {
+                    self.note(format!("of {before} tokens"));
                 }
-                self.part(PartKind::Said, &text(entry, "summary"), &SUMMARY);
             }
-            Kind::BranchSummary => self.part(PartKind::Said, &text(entry, "summary"), &SUMMARY),
-            Kind::CustomMessage => {
-                self.body.title = entry.text("customType").unwrap_or_default();
-                self.content(entry.get("content"), PartKind::Said, &SAID);
-            }
+            Kind::CustomMessage => self.body.title = text(of, "customType"),
             Kind::Setting => self.body.title = setting(entry),
-            Kind::User | Kind::Assistant | Kind::ToolResult | Kind::Bash => {
-                if let Some(message) = entry.object("message") {
-                    self.message(kind, &message);
-                }
-            }
-            Kind::Other => {}
-        }
-    }
-
-    fn message(&mut self, kind: Kind, message: &Envelope<'_>) {
-        match kind {
             Kind::Assistant => {
-                self.body.title = message.text("model").unwrap_or_default();
-                self.content(message.get("content"), PartKind::Said, &SAID);
-                match message.text("stopReason") {
-                    Some(stop) if stop == "aborted" => self.body.notes.push("aborted".to_owned()),
-                    Some(stop) if stop == "error" => self.body.notes.push("error".to_owned()),
-                    Some(stop) if stop == "length" => self.body.notes.push("cut off".to_owned()),
+                self.body.title = text(of, "model");
+                match of.text("stopReason") {
+                    Some(stop) if stop == "aborted" => self.note("aborted"),
+                    Some(stop) if stop == "error" => self.note("error"),
+                    Some(stop) if stop == "length" => self.note("cut off"),
+                    Some(stop) if stop == "deferred" => self.note("deferred"),
                     _ => {}
                 }
-                self.part(PartKind::Failure, &text(message, "errorMessage"), &SUMMARY);
             }
             Kind::ToolResult => {
-                self.body.title = message.text("toolName").unwrap_or_default();
-                if message.is_true("isError") {
-                    self.body.notes.push("error".to_owned());
+                self.body.title = text(of, "toolName");
+                if of.is_true("isError") {
+                    self.note("error");
                 }
-                self.content(message.get("content"), PartKind::Output, &OUTPUT);
             }
             Kind::Bash => {
-                let code = message.get("exitCode").and_then(|code| code.number());
-                match code {
-                    _ if message.is_true("cancelled") => self.body.notes.push("cancelled".to_owned()),
-                    Some(code) if code != 0.0 => self.body.notes.push(format!("error, exit code {code}")),
+                match of.get("exitCode").and_then(|code| code.number()) {
+                    _ if of.is_true("cancelled") => self.note("cancelled"),
+                    Some(code) if code != 0.0 => self.note(format!("error, exit code {code}")),
                     _ => {}
                 }
-                self.part(PartKind::Command, &text(message, "command"), &OUTPUT);
-                self.part(PartKind::Output, &text(message, "output"), &OUTPUT);
+                match of.text("fullOutputPath") {
+                    Some(path) => self.note(format!("cut off, whole in {}", path.to_str_lossy())),
+                    None if of.is_true("truncated") => self.note("cut off"),
+                    None => {}
+                }
             }
-            _ => self.content(message.get("content"), PartKind::Said, &SAID),
+            Kind::User | Kind::BranchSummary | Kind::Other => {}
+        }
+        let said = match kind {
+            Kind::Compaction | Kind::CompactionSummary | Kind::BranchSummary => &SUMMARY,
+            _ => &SAID,
+        };
+        for text in texts::of(kind, entry) {
+            match text {
+                Text::Said(text) => self.part(PartKind::Said, &text, said),
+                Text::Thought(text) => self.part(PartKind::Thought, &text, &SAID),
+                Text::Call { name, arguments } => self.call(&name.unwrap_or_default(), arguments),
+                Text::Output(text) => self.part(PartKind::Output, &text, &OUTPUT),
+                Text::Command(text) => self.part(PartKind::Command, &text, &OUTPUT),
+                Text::Image { mime, bytes } => {
+                    let named = format!("[image, {}, {}]", mime.to_str_lossy(), size(bytes));
+                    self.part(PartKind::Image, &named.into(), &SAID);
+                }
+                Text::Failure(text) => self.part(PartKind::Failure, &text, &SUMMARY),
+                Text::Request => self.note("a lead's request to this agent"),
+            }
         }
     }
 
-    /// A text, or blocks of text, thoughts, calls and pictures.
-    fn content(&mut self, content: Option<Json<'_>>, kind: PartKind, limit: &Limit) {
-        let Some(content) = content else { return };
-        if let Some(text) = content.string() {
-            return self.part(kind, &text, limit);
-        }
-        for block in content.array().unwrap_or_default().into_iter().filter_map(Envelope::of) {
-            match block.text("type").map(|kind| kind.to_str_lossy().into_owned()).as_deref() {
-                Some("text") => self.part(kind, &text(&block, "text"), limit),
-                Some("thinking") => self.part(PartKind::Thought, &text(&block, "thinking"), limit),
-                Some("toolCall") => self.call(&block),
-                Some("image") => self.image(&block),
-                _ => {}
-            }
-        }
+    fn note(&mut self, note: impl Into<String>) {
+        self.body.notes.push(note.into());
     }
 
-    fn call(&mut self, block: &Envelope<'_>) {
-        let name = text(block, "name").to_str_lossy().into_owned();
-        let arguments = block.get("arguments");
+    fn call(&mut self, name: &Untrusted, arguments: Option<Json<'_>>) {
+        let name = name.to_str_lossy().into_owned();
         let members = arguments.and_then(|arguments| arguments.object()).unwrap_or_default();
         let mut shown = name;
         if self.folding == Folding::Whole {
@@ -245,14 +237,6 @@ impl Reader {
             }
         }
         self.part(PartKind::Call, &shown.into(), &SAID);
-    }
-
-    fn image(&mut self, block: &Envelope<'_>) {
-        let mime = text(block, "mimeType");
-        // Of base64 every four characters are three bytes, padding aside.
-        let data = block.get("data").map_or(0, |data| data.raw().trim_matches(['"', '=']).len());
-        let named = format!("[image, {}, {}]", mime.to_str_lossy(), size(data as u64 * 3 / 4));
-        self.part(PartKind::Image, &named.into(), &SAID);
     }
 
     fn part(&mut self, kind: PartKind, text: &Untrusted, limit: &Limit) {

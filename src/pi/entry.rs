@@ -48,6 +48,8 @@ pub enum Kind {
     Bash,
     /// The summary that stands for what came before.
     Compaction,
+    /// The same as a message: nothing was replaced by it.
+    CompactionSummary,
     /// The summary of a branch that was left.
     BranchSummary,
     /// An extension's message that Pi shows.
@@ -158,6 +160,12 @@ impl<'a> Envelope<'a> {
         Self::of(self.get(key)?)
     }
 
+    /// The message that it is, where it is one.
+    pub(super) fn message(&self) -> Option<Self> {
+        self.text("type").filter(|kind| kind == "message")?;
+        self.object("message")
+    }
+
     pub(super) fn is_true(&self, key: &str) -> bool {
         self.get(key).and_then(|value| value.bool()) == Some(true)
     }
@@ -250,6 +258,12 @@ impl<'a> Envelope<'a> {
                 let is_error = message.is_true("cancelled") || code.is_some_and(|code| code != 0.0);
                 Told { kind: Kind::Bash, is_error, ..other }
             }
+            // Until version 3 the former was called so.
+            Some("custom" | "hookMessage") if message.is_true("display") => {
+                Told { kind: Kind::CustomMessage, ..other }
+            }
+            Some("branchSummary") => Told { kind: Kind::BranchSummary, ..other },
+            Some("compactionSummary") => Told { kind: Kind::CompactionSummary, ..other },
             _ => other,
         }
     }

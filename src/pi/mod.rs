@@ -12,4 +12,5 @@ pub mod said;
 pub mod search;
 pub mod session;
 pub mod tail;
+mod texts;
 pub mod transcript;

@@ -9,9 +9,12 @@ use super::branch::{Seen, Tree};
 use super::entry::{Entry, Envelope, Id, Kind};
 use super::session::HeaderError;
 use super::tail::{Progress, Tail, Unsettled};
-use crate::contract::json::{Document, Json, reserialize};
-use crate::contract::{SessionId, Untrusted, Uuid};
+use super::texts::{self, Text, joined};
+use crate::contract::json::{Document, reserialize};
+use crate::contract::{SessionId, Untrusted};
 
+/// The newest version of the format that is known.
+pub const VERSION: f64 = 3.0;
 /// The most bytes of the bounded transcript.
 pub const MAX_BYTES: usize = 16_384;
 /// The most lines of it.
@@ -20,8 +23,6 @@ pub const MAX_LINES: usize = 2_000;
 const MAX_TOOL_BYTES: usize = 4_096;
 /// Stands for the middle of a longer one.
 const OMITTED: &str = "\n[... middle of tool result omitted ...]\n";
-/// What a lead's request to its agent begins with; the agent reads it from elsewhere.
-const CONTROL_MARKER: &str = "__PI_HERDSMAN_AGENT_V4__:";
 /// Bytes of text from which on the beginning is dropped where only the end is wanted.
 const KEPT: usize = 1 << 20;
 /// How often a file that is written anew meanwhile is begun again.
@@ -33,8 +34,8 @@ pub enum Extent {
     /// What `staff_transcript` gives: from the last compaction on, long tool results without their
     /// middle, the end of it all.
     Bounded,
-    /// The whole branch, also commands the user ran, messages of extensions that Pi shows and what
-    /// stood behind torn lines; also of files in another version of the format.
+    /// The whole branch, also commands the user ran, messages of extensions that Pi shows, why answers
+    /// broke off and what stood behind torn lines; also of files in another version of the format.
     Full,
 }
 
@@ -58,7 +59,7 @@ impl Limit {
 }
 
 /// The transcript of one session.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Transcript {
     /// Blocks with a blank line between them.
     pub text: String,
@@ -72,10 +73,17 @@ pub struct Transcript {
     pub bad_lines: u32,
     /// Lines of the file that are too long to be read.
     pub long_lines: u32,
+    /// The version of the file's format.
+    pub version: f64,
 }
 
 impl Transcript {
-    /// Whether anything was left out.
+    /// The version of the format, where it is newer than what is known.
+    pub fn newer_version(&self) -> Option<f64> {
+        (self.version > VERSION).then_some(self.version)
+    }
+
+    /// Whether anything of what could be read was left out.
     pub fn is_truncated(&self) -> bool {
         self.tool_truncated || self.truncated_by.is_some()
     }
@@ -136,7 +144,7 @@ fn check(tail: &Tail, session: &SessionId, extent: Extent) -> Result<(), Transcr
     if header.session != *session {
         return Err(TranscriptError::OtherSession);
     }
-    if extent == Extent::Bounded && header.version != Some(3.0) {
+    if extent == Extent::Bounded && header.version != Some(VERSION) {
         return Err(TranscriptError::OtherVersion);
     }
     Ok(())
@@ -206,6 +214,7 @@ impl Writer {
             tool_truncated: self.tool_truncated,
             bad_lines: index.bad_lines(),
             long_lines: index.long_lines(),
+            version: index.version().unwrap_or(VERSION),
         }))
     }
 
@@ -226,42 +235,24 @@ impl Writer {
     }
 
     fn entry(&mut self, kind: Kind, entry: &Envelope<'_>) {
-        let text = |key: &str| entry.text(key).map(|text| shown(&text)).unwrap_or_default();
-        match kind {
-            Kind::Compaction => self.headed("compaction summary", &text("summary")),
-            Kind::BranchSummary => self.headed("branch summary", &text("summary")),
-            Kind::CustomMessage if self.extent == Extent::Full => {
-                self.headed(&format!("custom {}", text("customType")), &joined(entry.get("content")));
-            }
-            Kind::CustomMessage | Kind::Setting | Kind::Other => {}
-            Kind::User | Kind::Assistant | Kind::ToolResult | Kind::Bash => {
-                if let Some(message) = entry.object("message") {
-                    self.message(kind, &message);
-                }
-            }
+        if self.extent == Extent::Bounded && is_left_out(kind, entry) {
+            return;
         }
-    }
-
-    fn message(&mut self, kind: Kind, message: &Envelope<'_>) {
-        let content = message.get("content");
+        let message = entry.message();
+        let of = message.as_ref().unwrap_or(entry);
+        let named = |key: &str| of.text(key).unwrap_or_default();
+        let texts = texts::of(kind, entry);
         match kind {
-            Kind::User => {
-                let text = joined(content);
-                if !is_control_marker(&text) {
-                    self.headed("user", &text);
-                }
+            Kind::Compaction | Kind::CompactionSummary => self.headed("compaction summary", &joined(&texts)),
+            Kind::BranchSummary => self.headed("branch summary", &joined(&texts)),
+            Kind::CustomMessage => {
+                self.headed(&format!("custom {}", shown(&named("customType"))), &joined(&texts));
             }
-            Kind::Assistant => {
-                let parts = content.and_then(|content| content.array()).unwrap_or_default();
-                for part in parts.into_iter().filter_map(Envelope::of) {
-                    self.said(&part);
-                }
-            }
+            Kind::User => self.headed("user", &joined(&texts)),
             Kind::ToolResult => {
-                let name = message.text("toolName").map(|name| lossy(&name)).unwrap_or_default();
-                let error = if message.is_true("isError") { " [error]" } else { "" };
-                let heading = format!("tool result {name}{error}");
-                let mut text = joined(content);
+                let error = if of.is_true("isError") { " [error]" } else { "" };
+                let heading = format!("tool result {}{error}", named("toolName").to_str_lossy());
+                let mut text = joined(&texts);
                 if self.extent == Extent::Bounded && text.len() > MAX_TOOL_BYTES {
                     self.tool_truncated = true;
                     text = without_middle(&text);
@@ -271,58 +262,50 @@ impl Writer {
                     text => self.headed(&heading, text),
                 }
             }
-            Kind::Bash if self.extent == Extent::Full => {
-                let text = |key: &str| message.text(key).map(|text| shown(&text)).unwrap_or_default();
-                self.headed("bash", format!("{}\n{}", text("command"), text("output")).trim_end());
+            Kind::Bash => {
+                let both = format!("{}\n{}", shown(&named("command")), shown(&named("output")));
+                self.headed("bash", both.trim_end());
             }
-            Kind::Bash
-            | Kind::Compaction
-            | Kind::BranchSummary
-            | Kind::CustomMessage
-            | Kind::Setting
-            | Kind::Other => {}
+            Kind::Assistant | Kind::Setting | Kind::Other => {}
+        }
+        // Of others than models a call is among what they said only where a file is odd.
+        if kind == Kind::Assistant || self.extent == Extent::Full {
+            texts.iter().for_each(|text| self.said(kind, text));
         }
     }
 
-    /// One part of what a model said; thoughts are left out.
-    fn said(&mut self, part: &Envelope<'_>) {
-        match part.text("type").map(|kind| lossy(&kind)).as_deref() {
-            Some("text") => {
-                let text = part.text("text").map(|text| shown(&text)).unwrap_or_default();
-                self.headed("assistant", &text);
-            }
-            Some("toolCall") => {
-                let name = part.text("name").map(|name| lossy(&name)).unwrap_or_default();
-                let arguments = part.get("arguments").map(reserialize).unwrap_or_else(|| b"{}".to_vec());
+    /// One text of what a model said; thoughts and pictures are left out.
+    fn said(&mut self, kind: Kind, text: &Text<'_>) {
+        match text {
+            Text::Said(text) if kind == Kind::Assistant => self.headed("assistant", &shown(text)),
+            Text::Call { name, arguments } => {
+                let name = name.as_ref().map(Untrusted::to_str_lossy).unwrap_or_default();
+                let arguments = arguments.map(reserialize).unwrap_or_else(|| b"{}".to_vec());
                 self.headed(&format!("tool {name}"), &String::from_utf8_lossy(&arguments));
+            }
+            Text::Failure(text) if self.extent == Extent::Full => {
+                self.headed("assistant [error]", &shown(text));
             }
             _ => {}
         }
     }
 }
 
-fn lossy(text: &Untrusted) -> String {
-    text.to_str_lossy().into_owned()
+/// What the contract leaves out of the bounded transcript, beside thoughts and failures of answers.
+fn is_left_out(kind: Kind, entry: &Envelope<'_>) -> bool {
+    match kind {
+        Kind::CompactionSummary | Kind::CustomMessage | Kind::Bash => true,
+        Kind::BranchSummary => entry.message().is_some(),
+        Kind::Assistant => {
+            let content = entry.message().and_then(|message| message.get("content"));
+            content.is_some_and(|content| content.string().is_some())
+        }
+        _ => false,
+    }
 }
 
 fn shown(text: &Untrusted) -> String {
-    lossy(&text.trim())
-}
-
-/// The texts of a content with nothing between them, trimmed as a whole.
-fn joined(content: Option<Json<'_>>) -> String {
-    let Some(content) = content else { return String::new() };
-    if let Some(text) = content.string() {
-        return shown(&text);
-    }
-    let parts = content.array().unwrap_or_default().into_iter().filter_map(Envelope::of);
-    let texts = parts.filter(|part| part.text("type").is_some_and(|kind| kind == "text"));
-    let texts: String = texts.filter_map(|part| part.text("text")).map(|text| lossy(&text)).collect();
-    shown(&texts.into())
-}
-
-pub(super) fn is_control_marker(text: &str) -> bool {
-    text.strip_prefix(CONTROL_MARKER).is_some_and(|id| Uuid::parse(id).is_some())
+    text.trim().to_str_lossy().into_owned()
 }
 
 fn without_middle(text: &str) -> String {

@@ -430,7 +430,8 @@ fn it_ends_as_grep_does() {
     for (arguments, code, why) in [
         (&["grep", "(", "-e", "--file", &file][..], "pattern", "unclosed group"),
         (&["grep", "", "--file", &file], "pattern", "it is empty"),
-        (&["grep", "x", "--file", "/nowhere"], "nothing_to_search", "none of the files"),
+        (&["grep", "x", "--file", "/nowhere"], "not_there", "/nowhere"),
+        (&["grep", "x", "--file", "/nowhere", "--file", "/no"], "nothing_to_search", "file is not there"),
         (&["grep", "x", "--all"], "nothing_to_search", "no session files"),
         (
             &["grep", "x", "--session", "nobody-at-all"],
@@ -451,6 +452,37 @@ fn it_ends_as_grep_does() {
     // Leads can't be known without Herdr.
     let ran = place.run(&["grep", "x"]);
     assert_eq!(ran.code, 4, "{}", ran.stderr);
+}
+
+#[test]
+fn the_only_file_says_why_it_is_not_searched() {
+    let place = Place::new();
+    fs::write(place.path("empty"), "").unwrap();
+    fs::write(place.path("text"), "hello\n").unwrap();
+    fs::create_dir(place.path("dir")).unwrap();
+    mknodat(CWD, place.path("pipe"), FileType::Fifo, Mode::from(0o600), 0).unwrap();
+    write(&place.path("locked"), "s-1", &[said(1, "needle")]);
+    chmod(&place.path("locked"), 0);
+    for (name, code, why) in [
+        ("empty", "empty", "the session file is empty"),
+        ("text", "no_session", "has no header"),
+        ("dir", "not_regular", "a directory"),
+        ("pipe", "not_regular", "a pipe"),
+        ("absent", "not_there", "is not there"),
+        ("locked", "unreadable", "can't be read"),
+    ] {
+        let file = place.path(name);
+        if name == "locked" && fs::read(&file).is_ok() {
+            continue;
+        }
+        let ran = place.run(&["grep", "needle", "--json", "--file", file.to_str().unwrap()]);
+        let told = &ran.json()["error"];
+        assert_eq!((ran.code, &told["code"]), (2, &json!(code)), "{name}: {}", ran.stderr);
+        let message = told["message"].as_str().unwrap();
+        assert!(message.contains(why) && message.contains(name), "{message}");
+        assert!(ran.stderr.ends_with(&format!("{}\n", told["hint"].as_str().unwrap())), "{}", ran.stderr);
+        assert_eq!(ran.stderr.lines().count(), 1, "said once: {}", ran.stderr);
+    }
 }
 
 #[test]

@@ -99,6 +99,7 @@ mod support;
 mod surroundings;
 mod terminal_life;
 mod terminal_pty;
+mod texts;
 mod timeline;
 mod transcript;
 mod transcript_screen;

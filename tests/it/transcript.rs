@@ -1,6 +1,7 @@
 //! `headman transcript`: what was said in a session, byte for byte as the contract has it.
 
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use headman::pi::transcript::{Extent, Limit, MAX_BYTES, Transcript, TranscriptEr
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::{Value, json};
 
-use crate::cli_support::{Herd, Place, chmod, until};
+use crate::cli_support::{Herd, Place, Ran, chmod, until};
 
 const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/pi/golden");
 const SAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/pi");
@@ -213,6 +214,39 @@ fn a_named_file_is_printed_as_text_and_as_json_and_nothing_else_is_touched() {
 }
 
 #[test]
+fn what_could_not_be_read_and_a_newer_version_are_in_the_answer() {
+    let message = "{\"role\":\"user\",\"content\":\"hi\"}";
+    let place = place(lines(&[message]) + "torn\n");
+    // What is no JSON is passed over by the contract's rule, whose members stay alone.
+    let ran = place.run(&asked("s.jsonl", &["--json"]));
+    assert_eq!((ran.json()["unreadable"].is_null(), ran.json().as_object().unwrap().len()), (true, 7));
+    let unreadable = |ran: &Ran| ran.json()["unreadable"].clone();
+    let ran = place.run(&asked("s.jsonl", &["--full", "--json"]));
+    assert_eq!(unreadable(&ran), json!({"long_lines": 0, "bad_lines": 1}));
+    // A line that is too long, and what follows it.
+    let path = place.path("s.jsonl");
+    fs::write(&path, lines(&[message])).unwrap();
+    let long = fs::OpenOptions::new().append(true).open(&path).unwrap();
+    let end = long.metadata().unwrap().len() + (64 << 20) + 1;
+    long.set_len(end).unwrap();
+    let after = lines(&[message, message]).lines().last().unwrap().replace("hi", "after it");
+    (&long).write_all(format!("\n{after}\n").replace("00000000", "ffffffff").as_bytes()).unwrap();
+    for extent in [&["--json"][..], &["--full", "--json"]] {
+        let ran = place.run(&asked("s.jsonl", extent));
+        assert_eq!(unreadable(&ran), json!({"long_lines": 1, "bad_lines": 0}), "{}", ran.stdout);
+        assert_eq!(ran.json()["transcript"], "user:\nafter it");
+        assert!(ran.stderr.contains("a line of the session file is too long"), "{}", ran.stderr);
+    }
+    fs::write(&path, lines(&[message]).replace("\"version\":3", "\"version\":4")).unwrap();
+    let ran = place.run(&asked("s.jsonl", &["--full", "--json"]));
+    assert_eq!((&ran.json()["newer_version"], &ran.json()["transcript"]), (&json!(4), &"user:\nhi".into()));
+    assert!(ran.stderr.contains("in version 4 of the format"), "{}", ran.stderr);
+    fs::write(&path, lines(&[message])).unwrap();
+    let ran = place.run(&asked("s.jsonl", &["--full", "--json"]));
+    assert_eq!((ran.json().as_object().unwrap().len(), ran.stderr.as_str()), (7, ""));
+}
+
+#[test]
 fn every_refusal_has_its_code_and_its_next_step_and_no_path() {
     let place = place(HEADER);
     fs::write(place.path("empty"), "").unwrap();
@@ -259,7 +293,6 @@ fn a_file_that_grows_without_end_is_read_as_it_was() {
     let writer = {
         let (path, stop) = (path.clone(), stop.clone());
         std::thread::spawn(move || {
-            use std::io::Write;
             let mut file = fs::OpenOptions::new().append(true).open(path).unwrap();
             let line = "{\"type\":\"custom\"}\n";
             // Bounded, should the test fail; and no faster than that the file stays small.

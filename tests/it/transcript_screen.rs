@@ -343,6 +343,30 @@ fn it_opens_at_any_entry_on_the_newest_branch_that_holds_it() {
 }
 
 #[test]
+fn what_took_a_files_place_has_not_its_size() {
+    let (_dir, path, mut scene) = scene(format!("{HEADER}{}", user(1, "words")));
+    let size = size_text(&path);
+    assert!(scene.screen(200, 24).contains(&size));
+    fs::remove_file(&path).unwrap();
+    let screen = scene.screen(200, 24);
+    assert!(screen.contains("as it was before") && screen.contains(&size), "{screen}");
+    fs::create_dir(&path).unwrap();
+    let screen = scene.screen(200, 24);
+    assert!(
+        screen.contains("is a directory") && !screen.contains(&size) && !screen.contains("words"),
+        "{screen}"
+    );
+    fs::remove_dir(&path).unwrap();
+    fs::write(&path, format!("{HEADER}{}", user(1, "other words"))).unwrap();
+    let screen = scene.screen(200, 24);
+    assert!(screen.contains("other words") && screen.contains(&size_text(&path)), "{screen}");
+}
+
+fn size_text(path: &Path) -> String {
+    headman::pi::body::size(fs::metadata(path).unwrap().len())
+}
+
+#[test]
 fn what_is_no_session_file_is_said_and_comes_back() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("s.jsonl");

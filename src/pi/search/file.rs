@@ -43,6 +43,9 @@ impl FileSearch {
     pub(super) fn open(target: &Target) -> Result<Self, SearchError> {
         let (file, stamp) = open(&target.file)?;
         let size = stamp.size();
+        if size == 0 {
+            return Err(SearchError::Empty);
+        }
         let header = identity(&file, size)?;
         if target.session.as_ref().is_some_and(|wanted| *wanted != header.session) {
             return Err(SearchError::OtherSession);

@@ -118,6 +118,9 @@ pub enum SearchError {
     /// It can't be read, or is no session's.
     #[error(transparent)]
     File(#[from] HeaderError),
+    /// There is nothing in it.
+    #[error("the session file is empty. It is filled with the session's first message")]
+    Empty,
     /// It is another session's.
     #[error("the session file is of another session. Look who has that session now with `headman list`")]
     OtherSession,

@@ -3,7 +3,7 @@
 use crate::contract::Untrusted;
 use crate::contract::json::Json;
 use crate::pi::entry::{Envelope, Kind};
-use crate::pi::transcript::is_control_marker;
+use crate::pi::texts::{self, Text};
 
 /// So deep the arguments of a tool are looked into; what is deeper is taken as its JSON stands.
 const MAX_DEPTH: usize = 16;
@@ -66,30 +66,30 @@ pub(super) struct Part {
 /// The texts of `entry`, which is of `kind`, in their order; thoughts only if they are wanted.
 pub(super) fn of(kind: Kind, entry: &Envelope<'_>, thinking: bool) -> Vec<Part> {
     let mut parts = Parts(Vec::new());
-    let message = || entry.object("message");
-    match kind {
-        Kind::Compaction | Kind::BranchSummary => parts.text(Role::Summary, entry.text("summary")),
-        Kind::CustomMessage => parts.content(Role::Custom, None, entry.get("content")),
-        Kind::User => {
-            let content = message().and_then(|message| message.get("content"));
-            parts.content(Role::User, None, content);
-            parts.0.retain(|part| !is_control_marker(part.text.trim()));
+    let role = match kind {
+        Kind::User => Role::User,
+        Kind::Assistant => Role::Assistant,
+        Kind::ToolResult => Role::ToolResult,
+        Kind::Bash => Role::Bash,
+        Kind::Compaction | Kind::CompactionSummary | Kind::BranchSummary => Role::Summary,
+        Kind::CustomMessage => Role::Custom,
+        Kind::Setting | Kind::Other => return parts.0,
+    };
+    let tool = entry.message().filter(|_| kind == Kind::ToolResult).and_then(|it| it.text("toolName"));
+    for text in texts::of(kind, entry) {
+        match text {
+            Text::Said(text) | Text::Output(text) | Text::Command(text) | Text::Failure(text) => {
+                parts.add(role, tool.clone(), lossy(&text));
+            }
+            Text::Thought(text) if thinking => parts.add(Role::Thinking, None, lossy(&text)),
+            Text::Call { name, arguments } => {
+                parts.add(Role::ToolCall, name.clone(), name.as_ref().map(lossy).unwrap_or_default());
+                if let Some(arguments) = arguments {
+                    parts.values(name.as_ref(), arguments, 0);
+                }
+            }
+            Text::Thought(_) | Text::Image { .. } | Text::Request => {}
         }
-        Kind::Assistant => {
-            let content = message().and_then(|message| message.get("content"));
-            let said = content.and_then(|content| content.array()).unwrap_or_default();
-            said.into_iter().filter_map(Envelope::of).for_each(|part| parts.said(&part, thinking));
-        }
-        Kind::ToolResult => {
-            let Some(message) = message() else { return parts.0 };
-            parts.content(Role::ToolResult, message.text("toolName"), message.get("content"));
-        }
-        Kind::Bash => {
-            let Some(message) = message() else { return parts.0 };
-            parts.text(Role::Bash, message.text("command"));
-            parts.text(Role::Bash, message.text("output"));
-        }
-        Kind::Setting | Kind::Other => {}
     }
     parts.0
 }
@@ -100,41 +100,6 @@ impl Parts {
     fn add(&mut self, role: Role, tool: Option<Untrusted>, text: String) {
         if !text.is_empty() {
             self.0.push(Part { role, tool, text });
-        }
-    }
-
-    fn text(&mut self, role: Role, text: Option<Untrusted>) {
-        self.add(role, None, text.map(|text| lossy(&text)).unwrap_or_default());
-    }
-
-    /// A content that is a text, or has texts among its parts.
-    fn content(&mut self, role: Role, tool: Option<Untrusted>, content: Option<Json<'_>>) {
-        let Some(content) = content else { return };
-        if let Some(text) = content.string() {
-            return self.add(role, tool, lossy(&text));
-        }
-        for part in content.array().unwrap_or_default().into_iter().filter_map(Envelope::of) {
-            if part.text("type").is_some_and(|kind| kind == "text") {
-                let text = part.text("text").map(|text| lossy(&text)).unwrap_or_default();
-                self.add(role, tool.clone(), text);
-            }
-        }
-    }
-
-    /// One part of what a model said.
-    fn said(&mut self, part: &Envelope<'_>, thinking: bool) {
-        match part.text("type").map(|kind| lossy(&kind)).as_deref() {
-            Some("text") => self.text(Role::Assistant, part.text("text")),
-            Some("thinking") if thinking => self.text(Role::Thinking, part.text("thinking")),
-            Some("toolCall") => {
-                let name = part.text("name");
-                let shown = name.as_ref().map(lossy).unwrap_or_default();
-                self.add(Role::ToolCall, name.clone(), shown);
-                if let Some(arguments) = part.get("arguments") {
-                    self.values(name.as_ref(), arguments, 0);
-                }
-            }
-            _ => {}
         }
     }
 

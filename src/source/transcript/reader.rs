@@ -101,6 +101,10 @@ impl Reader {
                 if why.is_of_content() {
                     self.forget();
                 }
+                if matches!(why, Failure::File(HeaderError::NotRegular(_))) {
+                    // Its size was that of the file which stood there before.
+                    self.tail = Tail::new(&self.path);
+                }
                 (Condition::Trouble(why.to_string()), false)
             }
         };

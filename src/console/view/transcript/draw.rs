@@ -17,11 +17,10 @@ use crate::contract::Timestamp;
 use crate::fact::{Condition, Now, Reading};
 use crate::model::Model;
 use crate::pi::body::size;
+use crate::pi::transcript::VERSION;
 
 /// From this age on an entry's is shown instead of its time of day.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-/// The newest version of the format that Pi writes.
-const VERSION: f64 = 3.0;
 
 /// What a frame is drawn from beside the state.
 pub struct Scene<'a> {

@@ -157,7 +157,7 @@ pub fn word(kind: Kind) -> &'static str {
         Kind::Assistant => "assistant",
         Kind::ToolResult => "result",
         Kind::Bash => "command",
-        Kind::Compaction => "compaction",
+        Kind::Compaction | Kind::CompactionSummary => "compaction",
         Kind::BranchSummary => "branch summary",
         Kind::CustomMessage => "message",
         Kind::Setting | Kind::Other => "set:",
