@@ -11,6 +11,7 @@ pub mod guide;
 pub mod intent;
 pub mod keymap;
 mod mail;
+mod offer;
 mod outcome;
 pub mod pager;
 pub mod paint;

@@ -3,7 +3,6 @@
 mod paging;
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,6 +15,7 @@ use super::app::{App, Effect, Settings};
 use super::burst::{BurstGuard, Passed};
 use super::drafts::{self, Debounce, Draft};
 use super::keymap::{Keymap, KeymapError};
+use super::pager;
 use super::terminal::{self, Events, Screen, Signal, Signals, TerminalError};
 use super::text::Visible;
 use super::theme::{Role, Theme};
@@ -260,7 +260,7 @@ struct News {
     /// The draft that could not be kept.
     unsaved: Option<Draft>,
     /// A copy to be read in the pager.
-    copy: Option<File>,
+    copy: Option<pager::Copy>,
 }
 
 enum Turn {
@@ -497,7 +497,7 @@ impl Console {
                     self.tell_trouble("The draft of what was sent stays", None, removed);
                 }
                 Effect::Copy(text) => self.copy(text, screen),
-                Effect::Page(file, branch) => self.write_copy(file, branch),
+                Effect::Page(paging) => self.write_copy(paging),
                 Effect::Redraw => turn = Turn::Redraw,
                 Effect::Suspend => turn = Turn::Suspend,
                 Effect::Left => {

@@ -3,6 +3,7 @@
 
 pub mod draw;
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use crossterm::event::KeyEvent;
@@ -53,6 +54,8 @@ pub struct State {
     /// What to know of a draft that was written under other circumstances.
     note: Option<&'static str>,
     scroll: Scroll,
+    /// Rows of the question and what stands below it, in the last frame.
+    rows: Cell<usize>,
 }
 
 impl State {
@@ -84,6 +87,7 @@ impl State {
             problem: None,
             note: None,
             scroll: Scroll::default(),
+            rows: Cell::new(0),
         })
     }
 
@@ -112,6 +116,7 @@ impl State {
             problem: None,
             note: None,
             scroll: Scroll::default(),
+            rows: Cell::new(0),
         })
     }
 
@@ -349,6 +354,11 @@ impl State {
         let stays = self.composing;
         self.composing = false;
         stays
+    }
+
+    /// Whether the question and what stands below it are more than a pane of them shows.
+    pub fn has_more_question(&self) -> bool {
+        self.composing && self.scroll.overflows(self.rows.get())
     }
 
     /// What an intent does.

@@ -15,11 +15,18 @@ use crate::console::theme::{Mark, Role};
 /// What the operator sees of it.
 #[derive(Debug, Default)]
 pub struct State {
+    /// The screen it was opened on.
+    here: Option<Context>,
     scroll: Scroll,
     filter: Field,
 }
 
 impl State {
+    /// One that begins with what keys do on the screen `here`.
+    pub fn of(here: Context) -> Self {
+        Self { here: Some(here), ..Self::default() }
+    }
+
     /// Where keys go.
     pub fn context(&self) -> Context {
         if self.filter.is_editing() { Context::Filter } else { Context::Help }
@@ -65,7 +72,7 @@ pub fn draw(state: &State, keymap: &Keymap, area: Rect, pen: &mut Pen<'_>) {
         return;
     }
     let wanted = state.filter.text().to_lowercase();
-    let help = keymap.help();
+    let help = keymap.help(state.here);
     let room = usize::from(inside.width).saturating_sub(2);
     let shown = |keys: &[String]| match keys {
         [] => text::line("(no key)"),
