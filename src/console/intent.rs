@@ -221,7 +221,8 @@ pub struct Action {
 }
 
 use Context::{
-    Ask, Branches, Composer, Confirm, Detail, Filter, Global, Help, Inbox, Peek, Peers, Roster, Search, Transcript,
+    Ask, Branches, Composer, Confirm, Detail, Filter, Global, Help, Inbox, Peek, Peers, Roster, Search,
+    Transcript,
 };
 
 const ANYWHERE: &[Context] = &[Global, Composer, Filter, Confirm];
@@ -326,7 +327,14 @@ pub const ACTIONS: &[Action] = &[
         "Previous place of what is searched for",
         Intent::PreviousMatch,
     ),
-    action("previous-turn", &["["], &[Transcript], "turns", "The user's message before", Intent::PreviousTurn),
+    action(
+        "previous-turn",
+        &["["],
+        &[Transcript],
+        "turns",
+        "The user's message before",
+        Intent::PreviousTurn,
+    ),
     action("next-turn", &["]"], &[Transcript], "turns", "The user's next message", Intent::NextTurn),
     action("previous-error", &["{"], &[Transcript], "errors", "The failure before", Intent::PreviousError),
     action("next-error", &["}"], &[Transcript], "errors", "The next failure", Intent::NextError),

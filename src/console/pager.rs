@@ -178,3 +178,44 @@ fn is_less(command: &OsStr) -> bool {
     let program = command.split_ascii_whitespace().next().unwrap_or_default();
     program.rsplit('/').next() == Some(PAGER) && !command.contains(['|', ';', '&', '<', '>'])
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract::SessionId;
+
+    #[test]
+    fn a_copy_says_whose_it_is_and_knows_the_line_of_the_cursor() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s.jsonl");
+        let header = "{\"type\":\"session\",\"version\":3,\"id\":\"s-1\",\"cwd\":\"/w\"}\n";
+        let first = "{\"type\":\"message\",\"id\":\"00000001\",\"parentId\":null,\"message\":{\"role\":\"user\",\"content\":\"one\\ntwo\"}}\n";
+        let second = "{\"type\":\"message\",\"id\":\"00000002\",\"parentId\":\"00000001\",\"timestamp\":\"2026-11-30T08:00:00.000Z\",\"message\":{\"role\":\"user\",\"content\":\"three\"}}\n";
+        std::fs::write(&path, [header, first, second].concat()).unwrap();
+        let session =
+            SessionFile { path: path.to_str().unwrap().into(), session: SessionId::new("s-1").unwrap() };
+        let at = Some((header.len() + first.len()) as u64);
+        let paging = Paging { session, branch: Branch::Latest, name: "a\u{1b}b".into(), at };
+        let copy = write_out(&paging).unwrap();
+        let text = io::read_to_string(copy.file).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[..6], ["a\u{241b}b", "", "== user", "one", "two", ""]);
+        assert!(lines[copy.line - 1].starts_with("== user 2026-1"), "{} in {lines:?}", copy.line);
+        assert_eq!(lines.get(copy.line), Some(&"three"));
+    }
+
+    #[test]
+    fn only_less_is_told_where_to_begin() {
+        for (command, is) in [
+            ("less", true),
+            ("/usr/bin/less -R", true),
+            ("more", false),
+            ("lessen", false),
+            ("less | tee x", false),
+            ("sh -c 'less'", false),
+            ("", false),
+        ] {
+            assert_eq!(is_less(OsStr::new(command)), is, "{command}");
+        }
+    }
+}

@@ -247,12 +247,7 @@ fn upgrade() -> Character {
     const LONG_PLAN: &str = "module.network.aws_vpc.main: Refreshing state\nmodule.network.aws_subnet.a: Refreshing state\nmodule.network.aws_subnet.b: Refreshing state\nmodule.network.aws_route_table.main: Refreshing state\nmodule.storage.aws_s3_bucket.backups: Refreshing state\nmodule.storage.aws_s3_bucket.logs: Refreshing state\n\nOpenTofu will perform the following actions:\n\n  + module.network.aws_subnet.spare\n  ~ module.network.aws_route_table.main\n  ~ module.storage.aws_s3_bucket.backups\n  ~ module.storage.aws_s3_bucket.logs\n\nPlan: 3 to add, 11 to change, 0 to destroy.\n";
     const PLAN: &str = "Plan: 3 to add, 11 to change, 0 to destroy.\n\n  + module.network.aws_subnet.spare\n  ~ module.network.aws_route_table.main\n  ~ module.storage.aws_s3_bucket.backups\n";
     const WORK: &[ToolCall<'static>] = &[
-        call(
-            "",
-            "bash",
-            r#"{"command":"tofu plan -no-color"}"#,
-            LONG_PLAN,
-        ),
+        call("", "bash", r#"{"command":"tofu plan -no-color"}"#, LONG_PLAN),
         call(
             "The provider renamed this argument.",
             "edit",

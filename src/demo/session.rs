@@ -201,7 +201,12 @@ impl Conversation {
     ///
     /// # Errors
     /// See [`Conversation::user`].
-    pub fn takes_back(&mut self, file: &mut SessionFile, prompt: &str, answer: &str) -> Result<(), WriteError> {
+    pub fn takes_back(
+        &mut self,
+        file: &mut SessionFile,
+        prompt: &str,
+        answer: &str,
+    ) -> Result<(), WriteError> {
         let leaf = file.leaf().map(str::to_owned);
         self.user(file, prompt)?;
         self.says(file, answer)?;
@@ -216,7 +221,8 @@ impl Conversation {
     pub fn compacts(&mut self, file: &mut SessionFile, summary: &str) -> Result<(), WriteError> {
         let before = std::mem::replace(&mut self.context, CONTEXT + summary.len() as u64 / 4);
         let kept = file.leaf().unwrap_or_default().to_owned();
-        let own = [("summary", summary.into()), ("firstKeptEntryId", kept.into()), ("tokensBefore", before.into())];
+        let own =
+            [("summary", summary.into()), ("firstKeptEntryId", kept.into()), ("tokensBefore", before.into())];
         self.append(file, "compaction", &own)
     }
 

@@ -28,7 +28,8 @@ const MAX_PATH: usize = 4096;
 /// Arguments of tools that name the file they work on.
 const PATHS: [&str; 4] = ["path", "file_path", "filePath", "file"];
 /// The argument that says most of a call, the first there is; else it is the first that is a text.
-pub(super) const TELLING: [&str; 8] = ["command", "path", "file_path", "filePath", "file", "pattern", "query", "url"];
+pub(super) const TELLING: [&str; 8] =
+    ["command", "path", "file_path", "filePath", "file", "pattern", "query", "url"];
 /// Words in the names of tools that change the file they are given.
 const CHANGES: [&str; 5] = ["edit", "multiedit", "write", "create", "replace"];
 

@@ -127,7 +127,7 @@ fn the_branches_have_keys_of_their_own_and_are_told_apart() {
     };
     let content = format!(
         "{HEADER}{}{}{}{}{}",
-        user(1, "go"),
+        say(1, 0, "user", "go"),
         say(2, 1, "user", "the first way"),
         say(3, 2, "assistant", "Done."),
         say(4, 1, "user", "the second way"),
@@ -188,7 +188,8 @@ fn the_cursor_is_never_on_an_empty_row() {
         let mut rows = Vec::new();
         for _ in 0..30 {
             let screen = scene.screen(80, 24);
-            let row = cursor_row(&screen).trim_matches(|it: char| it == '│' || it == '▸' || it == ' ').to_owned();
+            let row =
+                cursor_row(&screen).trim_matches(|it: char| it == '│' || it == '▸' || it == ' ').to_owned();
             assert!(!row.is_empty(), "{screen}");
             rows.push(row);
             scene.keys(keys);

@@ -182,11 +182,14 @@ fn the_help_begins_with_the_screen_it_is_asked_for_on() {
     let all = default().help(None);
     for here in Context::ALL {
         let help = default().help(Some(here));
-        let is_first = help[0].0 == here && help[0].1.iter().all(|line| {
-            ACTIONS.iter().any(|action| action.name == line.name && action.scope.contains(&here))
-        });
-        assert!(is_first, "{here:?}: {help:?}");
-        let count = |help: &[(Context, Vec<HelpLine>)]| help.iter().map(|(_, lines)| lines.len()).sum::<usize>();
+        let own: Vec<_> = ACTIONS.iter().filter(|it| it.scope.contains(&here)).map(|it| it.name).collect();
+        // A screen without keys of its own begins with those of everywhere.
+        if !own.is_empty() {
+            let first: Vec<_> = help[0].1.iter().map(|line| line.name).collect();
+            assert_eq!((help[0].0, first), (here, own));
+        }
+        let count =
+            |help: &[(Context, Vec<HelpLine>)]| help.iter().map(|(_, lines)| lines.len()).sum::<usize>();
         assert_eq!(count(&help), count(&all), "{here:?}: every action once");
     }
 }

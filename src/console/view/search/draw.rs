@@ -79,7 +79,7 @@ fn title(state: &State, progress: Progress, is_done: bool) -> Visible {
     }
     let more = if is_done { "" } else { " \u{2026}" };
     let (searched, files, bytes) = (progress.searched, progress.files, size(progress.bytes));
-    text::line(format_args!("Searched {searched} of {files} files, {bytes}{more}"))
+    text::line(format_args!("Searched {searched}/{files} files, {bytes}{more}"))
 }
 
 fn count(state: &State, searched: &Searched) -> String {

@@ -24,8 +24,8 @@ use crate::pi::body::PartKind;
 use crate::pi::entry::Kind;
 use crate::pi::growth::{Branch, Item};
 use branches::Branches;
-pub use layout::{sender, word};
 use layout::{Known, Layout};
+pub use layout::{sender, word};
 
 /// Laid-out entries kept; more are begun anew.
 const MAX_LAYOUTS: usize = 600;
