@@ -95,7 +95,10 @@ impl Who {
 fn age(text: &str) -> Result<u64, String> {
     let millis = match text.strip_suffix('d').map(str::parse::<u64>) {
         Some(Ok(days)) => days.checked_mul(24 * 3_600_000).ok_or("that is too long".to_owned())?,
-        _ => u64::try_from(duration(text)?.as_millis()).unwrap_or(u64::MAX),
+        _ => {
+            let time = duration(text).map_err(|_| "a time as 90m, 2h or 3d is needed".to_owned())?;
+            u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+        }
     };
     Ok(millis)
 }
@@ -338,11 +341,14 @@ struct Printer {
 impl Printer {
     fn print(&mut self, hit: &Hit, out: &mut Out) -> Result<(), Failure> {
         let name = self.names.entry(hit.session.clone()).or_insert_with(|| name_of(&hit.file, &hit.session));
+        let name = name.clone();
         let (line, place) = hit.line();
         if out.is_json() {
-            return out.json(&json(hit, name, line, place.start, place.end));
+            return out.json(&json(hit, &name, line, place.start, place.end));
         }
         let name = name.to_str_lossy();
+        let sessions = self.names.keys();
+        let session = prefix::shortest(&hit.session, sessions).to_str_lossy().into_owned();
         let at = hit.at.map_or_else(|| "no time".to_owned(), local);
         let role = match &hit.tool {
             Some(tool) => format!("{} {}", hit.role.word(), tool.to_str_lossy()),
@@ -356,6 +362,8 @@ impl Printer {
         let after = format!("{}{}", after, if to < line.len() { "\u{2026}" } else { "" });
         out.tinted(&[
             (&name, Some(Tint::Name)),
+            (" \u{b7} ", None),
+            (&session, Some(Tint::Quiet)),
             (" \u{b7} ", None),
             (&at, Some(Tint::Quiet)),
             (" \u{b7} ", None),

@@ -42,3 +42,13 @@ pub(super) fn is_meant(session: &SessionId, wanted: &Untrusted) -> bool {
     let session = session.as_untrusted();
     session == wanted || wanted.utf16_len() >= SHORTEST && session.as_wtf8().starts_with(wanted.as_wtf8())
 }
+
+/// The shortest beginning of `session` that stands for it among `all`.
+pub(super) fn shortest<'a>(session: &SessionId, all: impl Iterator<Item = &'a SessionId>) -> Untrusted {
+    let text = session.as_untrusted();
+    let others: Vec<_> = all.filter(|other| *other != session).map(SessionId::as_untrusted).collect();
+    let lengths = SHORTEST..text.utf16_len();
+    let beginnings = lengths.map(|length| text.first_units(length));
+    let is_alone = |it: &Untrusted| !others.iter().any(|other| other.as_wtf8().starts_with(it.as_wtf8()));
+    beginnings.into_iter().find(is_alone).unwrap_or_else(|| text.clone())
+}

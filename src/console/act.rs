@@ -77,6 +77,11 @@ impl App {
             self.open_found();
             return;
         }
+        if let Some(Layer::Transcript(state)) = self.layers.last_mut() {
+            // A branch of the list.
+            state.intent(Intent::Open, &self.model);
+            return;
+        }
         match self.selected().cloned() {
             Some(lead) if self.model.lead(&lead).is_some_and(crate::herd::Lead::needs_you) => {
                 self.open_ask(&lead, false, now);
@@ -123,7 +128,7 @@ impl App {
             Some(Layer::Peek(state)) => state.text(&self.model).cloned(),
             Some(Layer::Timeline(state)) => state.text(self.history.timeline()),
             Some(Layer::Transcript(state)) => {
-                if state.copy(&self.model) {
+                if !state.lists_branches() && state.copy(&self.model) {
                     return;
                 }
                 None

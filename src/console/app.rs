@@ -12,6 +12,7 @@ use super::guide::Guide;
 use super::history::History;
 use super::intent::{Context, Intent};
 use super::keymap::{Keymap, Pressed, Sequence};
+use super::pager::Paging;
 use super::snippets::Snippets;
 use super::text::{self, Visible};
 use super::theme::{Role, Theme};
@@ -19,9 +20,8 @@ use super::view::{ask, diagnostics, help, inbox, peek, peers, roster, search, ti
 use crate::chief::inspection::Subject;
 use crate::chief::service::Request;
 use crate::contract::{SessionId, Timestamp, Untrusted, Uuid};
-use crate::fact::{Desk, Fact, Now, SessionFile, Standing};
+use crate::fact::{Desk, Fact, Now, Standing};
 use crate::model::Model;
-use crate::pi::growth::Branch;
 
 /// How long a notice stays.
 const NOTICE: Duration = Duration::from_secs(8);
@@ -43,8 +43,8 @@ pub enum Effect {
     Find(Question),
     /// The operator's editor shall have this text.
     Edit(String),
-    /// This branch of a session shall be read in the pager.
-    Page(SessionFile, Branch),
+    /// This shall be read in the pager.
+    Page(Paging),
     /// Everything shall be drawn anew.
     Redraw,
     /// The shell shall have the terminal.
@@ -405,7 +405,7 @@ impl App {
             Intent::Back => self.back(now),
             Intent::Help => match self.layers.last() {
                 Some(Layer::Help(_)) => drop(self.layers.pop()),
-                _ => self.layers.push(Layer::Help(help::State::default())),
+                _ => self.layers.push(Layer::Help(help::State::of(self.context()))),
             },
             Intent::Diagnostics => match self.layers.last() {
                 Some(Layer::Diagnostics(_)) => drop(self.layers.pop()),
@@ -586,22 +586,6 @@ impl App {
             Some(Layer::Transcript(state)) => state.lead(),
             Some(Layer::Search(state)) => state.hit(&self.model).map(|hit| &hit.session),
             _ => self.roster.selected(),
-        }
-    }
-
-    /// Whether the footer names the key of `intent`: not where it does nothing, or something else.
-    /// `beside` is whether list and detail both are on the screen.
-    pub fn offers(&self, intent: Intent, beside: bool) -> bool {
-        match (intent, self.layers.last()) {
-            // It backs out.
-            (Intent::Quit, layer) => layer.is_none(),
-            (Intent::Send, _) => self.model.standing().lease().is_some(),
-            (Intent::NextMatch, Some(Layer::Inbox(state))) => state.has_search(),
-            (Intent::Peek, Some(Layer::Peek(_))) | (Intent::Transcript, Some(Layer::Transcript(_))) => false,
-            (Intent::NextMatch, Some(Layer::Transcript(state))) => state.has_search(),
-            (Intent::Open, Some(Layer::Search(state))) => state.hit(&self.model).is_some(),
-            (Intent::Open, Some(Layer::Peers(state))) => !beside && state.can_open(),
-            _ => true,
         }
     }
 

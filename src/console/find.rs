@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::app::{App, Layer};
 use super::view::search;
-use super::view::transcript::Place;
+use super::view::transcript::{Found, Place};
 use crate::contract::Untrusted;
 use crate::fact::{SearchQuery, SessionFile};
 
@@ -34,7 +34,9 @@ impl App {
         let Some(Layer::Search(state)) = self.layers.last() else { return };
         if let Some(hit) = state.hit(&self.model) {
             let path = Untrusted::from_bytes_lossy(hit.file.as_os_str().as_bytes());
-            let place = Place { offset: hit.offset };
+            let text = self.searched_for().map(|query| query.text.clone());
+            let found = text.map(|text| Found { text, line: hit.line().0.to_owned() });
+            let place = Place { offset: hit.offset, found };
             self.open_transcript(SessionFile { path, session: hit.session.clone() }, Some(place));
         }
     }

@@ -17,6 +17,9 @@ const STEPS: &[(Intent, &str)] = &[
     (Intent::Diagnostics, "shows what was left out of the list, and why"),
     (Intent::Help, "shows every key"),
     (Intent::ToggleChief, "leaves Chief mode, or takes the lease again"),
+    (Intent::Transcript, "shows what was said in the session of the lead under the cursor"),
+    (Intent::Peek, "shows what is on that lead's pane"),
+    (Intent::SearchSessions, "searches what was said in the sessions of all leads"),
 ];
 
 /// Who is Chief, as far as it matters here.

@@ -160,6 +160,8 @@ pub enum Context {
     Timeline,
     /// What was said in a session.
     Transcript,
+    /// The list of a session's branches.
+    Branches,
     /// The search in sessions.
     Search,
     /// A question of the console's.
@@ -168,7 +170,7 @@ pub enum Context {
 
 impl Context {
     /// All of them, in the help's order.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Context::Global,
         Context::Roster,
         Context::Detail,
@@ -183,6 +185,7 @@ impl Context {
         Context::Peek,
         Context::Timeline,
         Context::Transcript,
+        Context::Branches,
         Context::Search,
         Context::Confirm,
     ];
@@ -204,6 +207,7 @@ impl Context {
             Context::Peek => "Peek",
             Context::Timeline => "Timeline",
             Context::Transcript => "Transcript",
+            Context::Branches => "Branches",
             Context::Search => "Search in sessions",
             Context::Confirm => "Question",
         }
@@ -231,7 +235,8 @@ pub struct Action {
     pub keys: &'static [&'static str],
     /// Where it can be asked for.
     pub scope: &'static [Context],
-    /// In the footer; nothing when it is not shown there.
+    /// In the footer; nothing when it is not shown there. Those that follow each other with the same
+    /// label share it.
     pub label: &'static str,
     /// In the help.
     pub help: &'static str,
@@ -240,8 +245,8 @@ pub struct Action {
 }
 
 use Context::{
-    Ask, Composer, Confirm, Detail, Filter, Global, Help, Inbox, Paths, Peek, Peers, Roster, Search,
-    Timeline, Transcript,
+    Ask, Branches, Composer, Confirm, Detail, Filter, Global, Help, Inbox, Paths, Peek, Peers, Roster,
+    Search, Timeline, Transcript,
 };
 
 const ANYWHERE: &[Context] = &[Global, Composer, Paths, Filter, Confirm];
@@ -319,13 +324,20 @@ pub const ACTIONS: &[Action] = &[
     action(
         "open",
         &["enter"],
-        &[Roster, Detail, Inbox, Peers, Search, Timeline],
+        &[Roster, Detail, Inbox, Peers, Search, Branches, Timeline],
         "open",
         "Open what is selected",
         Intent::Open,
     ),
     action("unfold", &["enter"], &[Transcript], "unfold", "Unfold the entry, or fold it", Intent::Unfold),
-    action("back", &["esc"], ANYWHERE, "back", "Back out of one layer; a draft is kept", Intent::Back),
+    action(
+        "transcript",
+        &["t"],
+        TO_READ,
+        "transcript",
+        "What was said in the lead's session, read only",
+        Intent::Transcript,
+    ),
     action(
         "filter",
         &["/"],
@@ -334,6 +346,7 @@ pub const ACTIONS: &[Action] = &[
         "Filter the list by what its rows say",
         Intent::Filter,
     ),
+    action("back", &["esc"], ANYWHERE, "back", "Back out of one layer; a draft is kept", Intent::Back),
     action(
         "search",
         &["/"],
@@ -357,6 +370,25 @@ pub const ACTIONS: &[Action] = &[
         "",
         "Previous place of what is searched for",
         Intent::PreviousMatch,
+    ),
+    action(
+        "previous-turn",
+        &["["],
+        &[Transcript],
+        "turns",
+        "The user's message before",
+        Intent::PreviousTurn,
+    ),
+    action("next-turn", &["]"], &[Transcript], "turns", "The user's next message", Intent::NextTurn),
+    action("previous-error", &["{"], &[Transcript], "errors", "The failure before", Intent::PreviousError),
+    action("next-error", &["}"], &[Transcript], "errors", "The next failure", Intent::NextError),
+    action(
+        "branches",
+        &["b"],
+        &[Transcript, Branches],
+        "branches",
+        "The branches of the session; enter shows one",
+        Intent::Branches,
     ),
     action(
         "unread-only",
@@ -384,21 +416,9 @@ pub const ACTIONS: &[Action] = &[
         "Only leads that wait, or all",
         Intent::WaitingOnly,
     ),
-    action(
-        "branches",
-        &["b"],
-        &[Transcript],
-        "branches",
-        "The branches of the session; enter shows one",
-        Intent::Branches,
-    ),
-    action("previous-turn", &["["], &[Transcript], "", "The user's message before", Intent::PreviousTurn),
-    action("next-turn", &["]"], &[Transcript], "", "The user's next message", Intent::NextTurn),
-    action("previous-error", &["{"], &[Transcript], "", "The failure before", Intent::PreviousError),
-    action("next-error", &["}"], &[Transcript], "", "The next failure", Intent::NextError),
+    action("peek", &["p"], AT_PANE, "peek", "What is on the lead's pane, read only", Intent::Peek),
     action("thoughts", &["T"], &[Transcript], "thoughts", "What models thought, or not", Intent::Thoughts),
     action("pager", &["e"], &[Transcript], "pager", "Open a copy of it in the pager", Intent::Page),
-    action("focus-pane", &["f"], AT_PANE, "go to pane", "Focus the lead's pane in Herdr", Intent::FocusPane),
     action("copy", &["y"], BROWSING, "copy", "Copy what is selected", Intent::Copy),
     action("up", &["k", "up"], BROWSING, "", "Up", Intent::Up),
     action("down", &["j", "down"], BROWSING, "", "Down", Intent::Down),
@@ -411,7 +431,7 @@ pub const ACTIONS: &[Action] = &[
         "page-down",
         &["pagedown"],
         PAGING,
-        "",
+        "more of the question",
         "Page down; while writing, in the question",
         Intent::PageDown,
     ),
@@ -420,15 +440,7 @@ pub const ACTIONS: &[Action] = &[
     action("chief", &["c"], BROWSING, "chief", "Become the Chief, or leave", Intent::ToggleChief),
     action("diagnostics", &["d"], BROWSING, "", "What was left out, and why", Intent::Diagnostics),
     action("inbox", &["i"], BROWSING, "inbox", "What leads sent, read and unread", Intent::Inbox),
-    action("peek", &["p"], AT_PANE, "peek", "What is on the lead's pane, read only", Intent::Peek),
-    action(
-        "transcript",
-        &["t"],
-        TO_READ,
-        "transcript",
-        "What was said in the lead's session, read only",
-        Intent::Transcript,
-    ),
+    action("focus-pane", &["f"], AT_PANE, "go to pane", "Focus the lead's pane in Herdr", Intent::FocusPane),
     action("lead-inbox", &["l"], LEADS, "", "What the selected lead sent", Intent::LeadInbox),
     action("peers", &["v"], BROWSING, "", "The leads' peers, and what is queued for them", Intent::Peers),
     action(

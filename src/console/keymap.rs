@@ -374,20 +374,31 @@ impl Keymap {
 
     /// The footer of a context: first key and label of what is `offered`, the most useful first.
     pub fn footer(&self, context: Context, offered: impl Fn(Intent) -> bool) -> Vec<(String, &'static str)> {
-        self.bindings
-            .iter()
-            .filter(|binding| context.is_in(binding.action.scope) && !binding.action.label.is_empty())
-            .filter(|binding| offered(binding.action.intent))
-            .filter_map(|binding| Some((show(binding.sequences.first()?), binding.action.label)))
-            .collect()
+        let mut footer: Vec<(String, &'static str)> = Vec::new();
+        let here = |binding: &&Binding| context.is_in(binding.action.scope) && offered(binding.action.intent);
+        for binding in self.bindings.iter().filter(here) {
+            let label = binding.action.label;
+            let Some(keys) = binding.sequences.first().filter(|_| !label.is_empty()) else { continue };
+            match footer.last_mut().filter(|(_, last)| *last == label) {
+                Some((shown, _)) => shown.push_str(&format!(" {}", show(keys))),
+                None => footer.push((show(keys), label)),
+            }
+        }
+        footer
     }
 
-    /// The help: every action once, under the first of its contexts.
-    pub fn help(&self) -> Vec<(Context, Vec<HelpLine>)> {
+    /// The help: every action once, under the first of its contexts; those of the screen it is asked
+    /// for on come first.
+    pub fn help(&self, here: Option<Context>) -> Vec<(Context, Vec<HelpLine>)> {
+        let here = here.filter(|here| *here != Context::Global);
+        let is_here = |action: &Action| here.is_some_and(|here| action.scope.contains(&here));
         let lines = |context: Context| {
             self.bindings
                 .iter()
-                .filter(|binding| binding.action.scope.first() == Some(&context))
+                .filter(|binding| match is_here(binding.action) {
+                    true => Some(context) == here,
+                    false => binding.action.scope.first() == Some(&context),
+                })
                 .map(|binding| HelpLine {
                     keys: binding.sequences.iter().map(|keys| show(keys)).collect(),
                     name: binding.action.name,
@@ -396,8 +407,9 @@ impl Keymap {
                 })
                 .collect::<Vec<_>>()
         };
-        Context::ALL
-            .into_iter()
+        let others = Context::ALL.into_iter().filter(|context| Some(*context) != here);
+        here.into_iter()
+            .chain(others)
             .map(|context| (context, lines(context)))
             .filter(|(_, lines)| !lines.is_empty())
             .collect()

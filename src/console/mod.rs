@@ -19,6 +19,7 @@ mod last_resort;
 mod mail;
 pub mod mouse;
 pub mod notify;
+mod offer;
 mod outcome;
 pub mod pager;
 pub mod paint;

@@ -68,12 +68,10 @@ impl App {
 
     /// Opens the branch that is on the screen in the pager.
     pub(super) fn page(&mut self, now: Now) {
-        let shown = self
-            .transcript_on_top()
-            .and_then(|state| state.shown().map(|(file, branch)| (file.clone(), branch)));
-        match shown {
-            Some((file, branch)) => {
-                self.effects.push_back(Effect::Page(file, branch));
+        let Some(Layer::Transcript(state)) = self.layers.last() else { return };
+        match state.paging(&self.model) {
+            Some(paging) => {
+                self.effects.push_back(Effect::Page(paging));
                 self.say(format_args!("Writing it out for the pager \u{2026}"), Role::Notice, now);
             }
             None => self.say(format_args!("There is nothing to read here."), Role::Notice, now),

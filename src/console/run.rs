@@ -5,7 +5,6 @@ mod paging;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,6 +22,7 @@ use super::keymap::{Keymap, KeymapError};
 use super::last_resort;
 use super::notify;
 use super::notify::delivery::{Means, Notices};
+use super::pager;
 use super::snippets::Snippets;
 use super::terminal::{self, Events, Screen, Signal, Signals, TerminalError};
 use super::text::Visible;
@@ -263,7 +263,7 @@ struct News {
     /// The draft that could not be kept.
     unsaved: Option<Draft>,
     /// A copy to be read in the pager.
-    copy: Option<File>,
+    copy: Option<pager::Copy>,
 }
 
 enum Turn {
@@ -525,7 +525,7 @@ impl Console {
                 }
                 Effect::Copy(text) => self.copy(text, screen),
                 Effect::Find(question) => self.find(question),
-                Effect::Page(file, branch) => self.write_copy(file, branch),
+                Effect::Page(paging) => self.write_copy(paging),
                 Effect::Redraw => turn = Turn::Redraw,
                 Effect::Edit(text) => turn = Turn::Edit(text),
                 Effect::Suspend => turn = Turn::Suspend,

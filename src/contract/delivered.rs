@@ -28,13 +28,25 @@ pub fn content(message: &Message) -> String {
     content
 }
 
-/// The text in the content of a message that a Chief sent to `lead`; all of it where it does not
-/// begin as such a content does.
-pub fn text_from_chief(content: &Untrusted, lead: &SessionId) -> Untrusted {
+/// What a custom message of `custom_type` is, if one of these.
+pub fn kind_of(custom_type: &Untrusted) -> Option<Kind> {
+    Kind::from_name(custom_type.to_str_lossy().strip_prefix("pi-herdsman-")?)
+}
+
+/// The text in the content of a message of `kind` between `lead` and another; all of it where it does
+/// not begin as such a content does.
+pub fn text_alone(kind: Kind, content: &Untrusted, lead: &SessionId) -> Untrusted {
     let content = content.to_str_lossy();
-    let between = format!(" to lead {}: ", lead.as_untrusted().to_str_lossy());
-    let text = content.strip_prefix("From chief ").and_then(|rest| rest.split_once(&*between));
-    text.map_or(&*content, |(_, text)| text).into()
+    let lead = lead.as_untrusted().to_str_lossy();
+    let after = |begin: &str, between: &str| {
+        content.strip_prefix(begin).and_then(|rest| rest.split_once(between)).map(|(_, text)| text)
+    };
+    let text = match kind {
+        Kind::ChiefMessage | Kind::ChiefReply => after("From chief ", &format!(" to lead {lead}: ")),
+        Kind::LeadMessage | Kind::LeadAsk => after(&format!("From lead {lead} to chief "), ": "),
+        Kind::PeerMessage => content.strip_prefix(&*format!("Peer message from {lead}: ")),
+    };
+    text.unwrap_or(&content).into()
 }
 
 /// The custom message's `details`.

@@ -29,11 +29,15 @@ const fn call(
     arguments: &'static str,
     result: &'static str,
 ) -> ToolCall<'static> {
-    ToolCall { say, tool, arguments, result, failed: false }
+    ToolCall { think: "", say, tool, arguments, result, failed: false }
 }
 
 const fn fails(say: &'static str, arguments: &'static str, result: &'static str) -> ToolCall<'static> {
-    ToolCall { say, tool: "bash", arguments, result, failed: true }
+    ToolCall { think: "", say, tool: "bash", arguments, result, failed: true }
+}
+
+const fn thinking(think: &'static str, call: ToolCall<'static>) -> ToolCall<'static> {
+    ToolCall { think, ..call }
 }
 
 const fn ask(question: &'static str) -> Question {
@@ -60,11 +64,14 @@ const NOT_STUCK: ToolCall<'static> = fails("", r#"{"command":"false"}"#, "Comman
 
 fn auth() -> Character {
     const HISTORY: &[ToolCall<'static>] = &[
-        call(
-            "Reading the token store first.",
-            "read",
-            r#"{"path":"src/auth/tokens.rs"}"#,
-            "pub struct RefreshToken {\n    pub family: Uuid,\n    pub expires_at: Timestamp,\n}\n",
+        thinking(
+            "Rotation needs to know the family of a token. If the store has no such thing, the table has to change first, and the old clients with it.",
+            call(
+                "Reading the token store first.",
+                "read",
+                r#"{"path":"src/auth/tokens.rs"}"#,
+                "pub struct RefreshToken {\n    pub family: Uuid,\n    pub expires_at: Timestamp,\n}\n",
+            ),
         ),
         call(
             "",
@@ -107,6 +114,11 @@ fn auth() -> Character {
             "Rewrite the session handling so that refresh tokens are rotated. Keep the old clients working."
                 .into(),
         starts: Status::Working,
+        taken_back: Some((
+            "Begin with the database: write the migration.",
+            "The migration is one column, but what it is for is only known once rotation stands. I would rather begin there.",
+        )),
+        summary: None,
         history: HISTORY,
         work: WORK,
         stuck_on: NOT_STUCK,
@@ -187,6 +199,8 @@ fn checkout() -> Character {
         branch: "checkout-v2".into(),
         task: "Bring the new checkout behind a flag, carts included.".into(),
         starts: Status::Working,
+        taken_back: None,
+        summary: None,
         history: WORK,
         work: WORK,
         stuck_on: NOT_STUCK,
@@ -230,14 +244,10 @@ fn checkout() -> Character {
 }
 
 fn upgrade() -> Character {
+    const LONG_PLAN: &str = "module.network.aws_vpc.main: Refreshing state\nmodule.network.aws_subnet.a: Refreshing state\nmodule.network.aws_subnet.b: Refreshing state\nmodule.network.aws_route_table.main: Refreshing state\nmodule.storage.aws_s3_bucket.backups: Refreshing state\nmodule.storage.aws_s3_bucket.logs: Refreshing state\n\nOpenTofu will perform the following actions:\n\n  + module.network.aws_subnet.spare\n  ~ module.network.aws_route_table.main\n  ~ module.storage.aws_s3_bucket.backups\n  ~ module.storage.aws_s3_bucket.logs\n\nPlan: 3 to add, 11 to change, 0 to destroy.\n";
     const PLAN: &str = "Plan: 3 to add, 11 to change, 0 to destroy.\n\n  + module.network.aws_subnet.spare\n  ~ module.network.aws_route_table.main\n  ~ module.storage.aws_s3_bucket.backups\n";
     const WORK: &[ToolCall<'static>] = &[
-        call(
-            "",
-            "bash",
-            r#"{"command":"tofu plan -no-color | tail -3"}"#,
-            "Plan: 3 to add, 11 to change, 0 to destroy.\n",
-        ),
+        call("", "bash", r#"{"command":"tofu plan -no-color"}"#, LONG_PLAN),
         call(
             "The provider renamed this argument.",
             "edit",
@@ -252,6 +262,8 @@ fn upgrade() -> Character {
         branch: "provider-upgrade".into(),
         task: "Upgrade the providers, one module at a time. Never apply without asking.".into(),
         starts: Status::Working,
+        taken_back: None,
+        summary: None,
         history: WORK,
         work: WORK,
         stuck_on: NOT_STUCK,
@@ -320,6 +332,8 @@ fn flaky() -> Character {
         branch: "flaky-replay".into(),
         task: "Find out why replays_in_order fails now and then, and fix the cause, not the test.".into(),
         starts: Status::Working,
+        taken_back: None,
+        summary: None,
         history: HISTORY,
         work: WORK,
         stuck_on: STUCK_ON,
@@ -381,6 +395,8 @@ fn translation() -> Character {
         task: "Complete the German and Japanese texts of the shop pages. Keep the tone of the existing ones."
             .into(),
         starts: Status::Idle,
+        taken_back: None,
+        summary: None,
         history: WORK,
         work: WORK,
         stuck_on: NOT_STUCK,
@@ -441,6 +457,10 @@ fn backfill() -> Character {
         branch: "backfill-march".into(),
         task: "Fill in the days of March that are missing, without starving the nightly jobs.".into(),
         starts: Status::Working,
+        taken_back: None,
+        summary: Some(
+            "## Goal\nFill in the missing days of March.\n\n## Done\n- The reader was rewritten once; partitions are counted twice.\n\n## Next\n1. Go on with March 15, part by part.",
+        ),
         history: WORK,
         work: WORK,
         stuck_on: NOT_STUCK,
@@ -503,6 +523,8 @@ fn offline() -> Character {
         branch: "offline-sync".into(),
         task: "Let the app work without a network and merge later.".into(),
         starts: Status::Working,
+        taken_back: None,
+        summary: None,
         history: WORK,
         work: WORK,
         stuck_on: NOT_STUCK,

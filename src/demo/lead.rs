@@ -259,11 +259,17 @@ fn open_session(
     conversation.name(&mut file, &character.name)?;
     conversation.user(&mut file, &character.task)?;
     screen.shows(&format!("> {}", character.task));
+    if let Some((prompt, answer)) = character.taken_back {
+        conversation.takes_back(&mut file, prompt, answer)?;
+    }
     for (call, step) in character.history.iter().zip(2..) {
         conversation.set_time(time_of(step));
         let id = conversation.calls(&mut file, call)?;
         conversation.result(&mut file, &id, call)?;
         screen.shows_call(call);
+    }
+    if let Some(summary) = character.summary {
+        conversation.compacts(&mut file, summary)?;
     }
     conversation.set_time(None);
     Ok((conversation, file))
@@ -401,6 +407,17 @@ impl Player {
         let files = self.files(question.attached)?;
         let text = question.question.into();
         let rendered = self.lead.render(Kind::LeadAsk, None, &text, &files)?;
+        let arguments = serde_json::json!({"message": question.question}).to_string();
+        let call = ToolCall {
+            think: "",
+            say: "",
+            tool: "supervisor_ask",
+            arguments: &arguments,
+            result: "Asked; the reply comes as a message.",
+            failed: false,
+        };
+        let id = self.conversation.calls(self.lead.file(), &call)?;
+        self.conversation.result(self.lead.file(), &id, &call)?;
         // Where nobody may be written to the Chief sees it by the lead's record.
         if let Err(why) = self.lead.ask(text, rendered.text).await?.published {
             complain(&why);

@@ -23,6 +23,10 @@ pub struct Character {
     pub task: Cow<'static, str>,
     /// What it is shown doing from the start.
     pub starts: Status,
+    /// A first prompt that was taken back, and what was answered to it.
+    pub taken_back: Option<(&'static str, &'static str)>,
+    /// What a compaction before the curtain rose left of it.
+    pub summary: Option<&'static str>,
     /// What it did before the curtain rose.
     pub history: &'static [ToolCall<'static>],
     /// What it does, in turn.

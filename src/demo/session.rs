@@ -42,6 +42,8 @@ pub struct Conversation {
 /// A call of a tool, with its result.
 #[derive(Debug, Clone, Copy)]
 pub struct ToolCall<'a> {
+    /// What was thought before it; may be empty.
+    pub think: &'a str,
     /// What is said with it; may be empty.
     pub say: &'a str,
     /// The tool.
@@ -135,6 +137,9 @@ impl Conversation {
         let id = format!("call_{}", self.random.hex(11));
         let arguments: Value = serde_json::from_str(call.arguments).unwrap_or(Value::Null);
         let mut content = Vec::new();
+        if !call.think.is_empty() {
+            content.push(json!({"type": "thinking", "thinking": call.think, "thinkingSignature": ""}));
+        }
         if !call.say.is_empty() {
             content.push(json!({"type": "text", "text": call.say}));
         }
@@ -189,6 +194,36 @@ impl Conversation {
             "responseId": format!("demo-{}", self.random.hex(12)), "thinkingLevel": "medium",
         });
         self.append(file, "message", &[("message", message)])
+    }
+
+    /// A prompt that was taken back once it was answered: a branch of its own, before the one that goes
+    /// on.
+    ///
+    /// # Errors
+    /// See [`Conversation::user`].
+    pub fn takes_back(
+        &mut self,
+        file: &mut SessionFile,
+        prompt: &str,
+        answer: &str,
+    ) -> Result<(), WriteError> {
+        let leaf = file.leaf().map(str::to_owned);
+        self.user(file, prompt)?;
+        self.says(file, answer)?;
+        file.go_back(leaf);
+        Ok(())
+    }
+
+    /// A compaction: `summary` stands for all before the last entry.
+    ///
+    /// # Errors
+    /// See [`Conversation::user`].
+    pub fn compacts(&mut self, file: &mut SessionFile, summary: &str) -> Result<(), WriteError> {
+        let before = std::mem::replace(&mut self.context, CONTEXT + summary.len() as u64 / 4);
+        let kept = file.leaf().unwrap_or_default().to_owned();
+        let own =
+            [("summary", summary.into()), ("firstKeptEntryId", kept.into()), ("tokensBefore", before.into())];
+        self.append(file, "compaction", &own)
     }
 
     /// A name for the session.

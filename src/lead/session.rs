@@ -369,6 +369,16 @@ impl SessionFile {
         Ok(())
     }
 
+    /// The id of the entry that the next one follows.
+    pub fn leaf(&self) -> Option<&str> {
+        self.seen.leaf.as_deref()
+    }
+
+    /// Has the next entry follow that with this id, so that another branch begins there.
+    pub fn go_back(&mut self, leaf: Option<String>) {
+        self.seen.leaf = leaf;
+    }
+
     /// Appends an entry of the type `kind` with the members `own`, each as JSON text: one write, as
     /// others may read meanwhile.
     ///
@@ -492,7 +502,7 @@ fn reply_in(line: &[u8], ask: Uuid, lead: &SessionId) -> Option<(Uuid, Untrusted
     if !is_reply {
         return None;
     }
-    let text = delivered::text_from_chief(&entry.get("content")?.string()?, lead);
+    let text = delivered::text_alone(Kind::ChiefReply, &entry.get("content")?.string()?, lead);
     Some((entry.detail("id")?, text))
 }
 

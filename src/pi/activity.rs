@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::entry::{Entry, Envelope, Fact, Kind, Model};
 use super::tail::Fold;
-use crate::contract::delivered::{custom_type, text_from_chief};
+use crate::contract::delivered::{kind_of, text_alone};
 use crate::contract::json::Json;
 use crate::contract::{Kind as Message, SessionId, Timestamp, Untrusted};
 
@@ -28,7 +28,8 @@ const MAX_PATH: usize = 4096;
 /// Arguments of tools that name the file they work on.
 const PATHS: [&str; 4] = ["path", "file_path", "filePath", "file"];
 /// The argument that says most of a call, the first there is; else it is the first that is a text.
-const TELLING: [&str; 8] = ["command", "path", "file_path", "filePath", "file", "pattern", "query", "url"];
+pub(super) const TELLING: [&str; 8] =
+    ["command", "path", "file_path", "filePath", "file", "pattern", "query", "url"];
 /// Words in the names of tools that change the file they are given.
 const CHANGES: [&str; 5] = ["edit", "multiedit", "write", "create", "replace"];
 
@@ -319,13 +320,13 @@ fn text_of(content: Option<Json<'_>>) -> Option<Untrusted> {
 /// What the Chief wrote to the lead, if the entry is such a message that was delivered: as good as a
 /// user's.
 fn from_chief(line: &Envelope<'_>) -> Option<Untrusted> {
-    let kind = line.text("customType")?;
-    if ![Message::ChiefReply, Message::ChiefMessage].into_iter().any(|it| kind == *custom_type(it)) {
+    let kind = kind_of(&line.text("customType")?)?;
+    if !matches!(kind, Message::ChiefReply | Message::ChiefMessage) {
         return None;
     }
     let content = text_of(line.get("content"))?;
-    let lead = line.object("details").and_then(|details| SessionId::new(details.text("lead")?));
-    Some(lead.map_or_else(|| content.clone(), |lead| text_from_chief(&content, &lead)))
+    let lead = line.object("details").and_then(|details| SessionId::new(details.text("leadSessionId")?));
+    Some(lead.map_or_else(|| content.clone(), |lead| text_alone(kind, &content, &lead)))
 }
 
 fn time(text: &Untrusted) -> Option<Timestamp> {

@@ -3,11 +3,13 @@
 use std::fs::File;
 use std::path::Path;
 
+use super::activity::TELLING;
 use super::entry::{Envelope, Kind};
 use super::session::{HeaderError, open, read_at};
 use super::texts::{self, Text};
-use crate::contract::Untrusted;
+use crate::contract::delivered::{kind_of, text_alone};
 use crate::contract::json::{Document, Json, reserialize};
+use crate::contract::{Kind as Message, SessionId, Untrusted};
 
 /// The most bytes of text that is given of one entry unfolded.
 pub const MAX_WHOLE: usize = 4 << 20;
@@ -15,6 +17,8 @@ pub const MAX_WHOLE: usize = 4 << 20;
 const MAX_FOLDED: usize = 128 << 10;
 /// The most bytes of a call's arguments on one line.
 const MAX_SUMMARY: usize = 400;
+/// Arguments that are long and say little in one line.
+const BULKY: [&str; 6] = ["content", "edits", "oldText", "newText", "old_string", "new_string"];
 
 /// How much of an entry is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,12 +68,23 @@ pub struct Part {
 pub struct Body {
     /// The tool, the model, the type of an extension's message, or what was changed to.
     pub title: Untrusted,
+    /// What was delivered here, if it is a message between a lead and another.
+    pub delivered: Option<Delivered>,
     /// What else is to be said in its heading, in words of ours; only a path among them is not.
     pub notes: Vec<String>,
     /// Its parts.
     pub parts: Vec<Part>,
     /// Whether unfolded there is more of it, or a call's arguments one by one.
     pub is_folded: bool,
+}
+
+/// A message that was delivered into the session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Delivered {
+    /// What it is.
+    pub kind: Message,
+    /// The lead it is between; of a peer's message the sender.
+    pub lead: SessionId,
 }
 
 /// How much of a part stays when it is folded.
@@ -151,7 +166,12 @@ impl Reader {
                     self.note(format!("of {before} tokens"));
                 }
             }
-            Kind::CustomMessage => self.body.title = text(of, "customType"),
+            Kind::CustomMessage => {
+                self.body.title = text(of, "customType");
+                if self.delivered(of) {
+                    return;
+                }
+            }
             Kind::Setting => self.body.title = setting(entry),
             Kind::Assistant => {
                 self.body.title = text(of, "model");
@@ -208,9 +228,23 @@ impl Reader {
         self.body.notes.push(note.into());
     }
 
+    /// A delivered message, folded to its text alone; says whether it was one whose text is shown.
+    fn delivered(&mut self, entry: &Envelope<'_>) -> bool {
+        let lead = entry.object("details").and_then(|details| SessionId::new(details.text("leadSessionId")?));
+        let (Some(kind), Some(lead)) = (kind_of(&self.body.title), lead) else { return false };
+        let content = entry.text("content");
+        let text = content.filter(|_| self.folding == Folding::Folded);
+        let text = text.map(|content| text_alone(kind, &content, &lead));
+        self.body.delivered = Some(Delivered { kind, lead });
+        let Some(text) = text else { return false };
+        self.part(PartKind::Said, &text, &SAID);
+        self.body.is_folded = true;
+        true
+    }
+
     fn call(&mut self, name: &Untrusted, arguments: Option<Json<'_>>) {
         let name = name.to_str_lossy().into_owned();
-        let members = arguments.and_then(|arguments| arguments.object()).unwrap_or_default();
+        let mut members = arguments.and_then(|arguments| arguments.object()).unwrap_or_default();
         let mut shown = name;
         if self.folding == Folding::Whole {
             for (key, value) in &members {
@@ -220,6 +254,7 @@ impl Reader {
             }
         } else {
             self.body.is_folded |= !members.is_empty();
+            members.sort_by_key(|(key, _)| rank(key));
             for (nth, (key, value)) in members.iter().enumerate() {
                 let value = argument(*value);
                 let line = value.lines().next().unwrap_or_default();
@@ -296,6 +331,15 @@ fn text(of: &Envelope<'_>, key: &str) -> Untrusted {
     of.text(key).unwrap_or_default()
 }
 
+/// Where an argument stands on one line: what says most first, what is bulky last.
+fn rank(key: &Untrusted) -> usize {
+    let key = key.to_str_lossy();
+    match TELLING.iter().position(|telling| *telling == key) {
+        Some(at) => at,
+        None => TELLING.len() + usize::from(BULKY.contains(&&*key)),
+    }
+}
+
 /// A string as it is, anything else as JSON.
 fn argument(value: Json<'_>) -> String {
     match value.string() {
@@ -367,7 +411,7 @@ mod tests {
         // As a text: the order of the arguments is the model's.
         let message = r#"{"role": "assistant", "model": "m", "stopReason": "aborted", "content": [
             {"type": "thinking", "thinking": "hm"},
-            {"type": "toolCall", "name": "write", "arguments": {"path": "a.md", "content": "one\ntwo", "n": 3}},
+            {"type": "toolCall", "name": "write", "arguments": {"content": "one\ntwo", "n": 3, "path": "a.md"}},
             {"type": "toolCall", "name": "bash", "arguments": {"command": "ls"}},
             {"type": "toolCall", "name": "odd", "arguments": null},
             {"type": "image", "mimeType": "image/png", "data": "AAAABBBBCCCC"}
@@ -381,12 +425,12 @@ mod tests {
             texts(Folding::Folded),
             [
                 "hm",
-                "write  path=a.md, content=one\u{2026}, n=3",
+                "write  path=a.md, n=3, content=one\u{2026}",
                 "bash  ls",
                 "odd",
                 "[image, image/png, 9 B]"
             ]
         );
-        assert_eq!(texts(Folding::Whole)[1], "write\npath: a.md\ncontent:\none\ntwo\nn: 3");
+        assert_eq!(texts(Folding::Whole)[1], "write\ncontent:\none\ntwo\nn: 3\npath: a.md");
     }
 }

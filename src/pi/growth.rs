@@ -86,6 +86,11 @@ pub struct Tip {
     pub own: usize,
     /// Whether it is the branch that the file's last entry ends.
     pub is_latest: bool,
+    /// When the entry was written after which it left the others; none where it left none, or that does
+    /// not say.
+    pub forked: Option<u64>,
+    /// The first message of the user since then.
+    pub first: Option<Item>,
     /// The last entry of it in which somebody speaks.
     pub words: Option<Item>,
 }
@@ -281,12 +286,17 @@ impl Growth {
         let ends = (0..entries.len()).rev().filter(|at| self.children[*at] == 0);
         let tip = |end: usize| {
             let up = || self.up(entries, Some(end));
+            let own = |at: &usize| self.children[*at] < 2;
+            let fork = up().find(|at| !own(at)).map(|at| entries[at].at);
+            let asked = up().take_while(own).filter(|at| entries[*at].kind == Kind::User).last();
             let speaks = |at: &usize| matches!(entries[*at].kind, Kind::User | Kind::Assistant);
             Tip {
                 offset: entries[end].offset,
                 at: entries[end].at,
-                own: up().take_while(|at| self.children[*at] < 2).count(),
+                own: up().take_while(own).count(),
                 is_latest: end + 1 == entries.len(),
+                forked: fork.filter(|at| *at > 0),
+                first: asked.and_then(|at| Item::of(&entries[at])),
                 words: up().take(MAX_WORDLESS).find(speaks).and_then(|at| Item::of(&entries[at])),
             }
         };

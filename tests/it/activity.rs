@@ -267,7 +267,7 @@ fn what_the_chief_wrote_begins_a_turn_as_what_the_user_wrote_does() {
     session.user("one").edit("a");
     let delivered = |kind: &str, content: &str| {
         json!({"customType": format!("pi-herdsman-{kind}"), "content": content, "display": true,
-               "details": {"id": "00000000-0000-4000-8000-000000000001", "lead": "s-1"}})
+               "details": {"id": "00000000-0000-4000-8000-000000000001", "leadSessionId": "s-1"}})
     };
     session.add("custom_message", delivered("chief_reply", "From chief c to lead s-1: Rotate: them."));
     let activity = session.activity();

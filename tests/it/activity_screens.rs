@@ -137,7 +137,7 @@ fn a_collision_is_told_to_both_for_an_hour_and_goes_with_the_lead() {
     assert_eq!(collides(&app, at(0)).0, 3);
     press(&mut app, "j", at(0));
     let screen = shown(&app, 120, 40, at(0));
-    assert!(screen.contains("⇄ cart.ts also by infra/main/tf-upgrade 1m ago and 1 more"), "{screen}");
+    assert!(screen.contains("⇄ also by infra/main/tf-upgrade 1m ago and 1 more  cart.ts"), "{screen}");
     // It touches others from now on: nobody collides with it.
     third.files = vec![touched("/elsewhere", 1)];
     app.facts(vec![tells("s-tf", third)], at(0));
@@ -195,12 +195,12 @@ fn each_part_is_told_as_far_as_it_is_known() {
     assert!(screen.contains("at least 1 error · at least 2 files") && screen.contains("+2 more"), "{screen}");
     assert!(detail(0, Activity { is_whole: true, ..some }).contains("│ 1 error · 2 files"));
     for (tokens, text) in [
-        (0.4, "0 tokens"),
-        (999.0, "999 tokens"),
-        (1500.0, "2k tokens"),
+        (0.4, "0 context"),
+        (999.0, "999 context"),
+        (1500.0, "2k context"),
         (999_499.0, "999k"),
-        (999_500.0, "1.0M tokens"),
-        (1_234_567.0, "1.2M tokens"),
+        (999_500.0, "1.0M context"),
+        (1_234_567.0, "1.2M context"),
     ] {
         let screen = detail(0, Activity { context: Some(tokens), ..Activity::default() });
         assert!(screen.contains(text), "{text}: {screen}");

@@ -236,8 +236,13 @@ fn one_object_says_what_was_found_where_and_lines_are_harmless() {
     ran.assert_harmless();
     assert_eq!(ran.stdout.lines().count(), 1);
     let parts: Vec<&str> = ran.stdout.trim_end().split(" · ").collect();
-    assert_eq!((parts.len(), parts[0], parts[2]), (4, "a␛ name", "result ba␛sh"), "{}", ran.stdout);
-    assert!(parts[3].ends_with("token␛[31m and token"), "{}", ran.stdout);
+    assert_eq!(
+        (parts.len(), parts[0], parts[1], parts[3]),
+        (5, "a␛ name", "s-1", "result ba␛sh"),
+        "{}",
+        ran.stdout
+    );
+    assert!(parts[4].ends_with("token␛[31m and token"), "{}", ran.stdout);
     // An old session has no ids, and a very long line is cut around the place.
     let old = place.path("old.jsonl");
     let long = format!("{}needle{}", "a".repeat(90_000), "é".repeat(90_000));

@@ -89,6 +89,7 @@ mod screens;
 mod search_screen;
 mod send_id;
 mod sent_drafts;
+mod session_screens;
 mod signals;
 mod soak;
 mod sources;

@@ -105,7 +105,7 @@ fn what_stands_there_when_it_can_not_be_read() {
     app.facts(vec![told("s-auth", Some(seen("")), None)], at(0));
     assert!(!shown(&app, 80, 24, at(2)).contains("as of"));
     let screen = shown(&app, 80, 24, at(3));
-    assert!(screen.contains("What you see is as of 3s ago.") && screen.contains("Nothing stands there."));
+    assert!(screen.contains("What you see is as of 3s ago.") && screen.contains("The pane shows no text."));
     let unknown = Inspection { process: Err("Herdr refused it".to_owned()), ..seen("text") };
     app.facts(vec![told("s-auth", Some(unknown), None)], at(0));
     assert!(shown(&app, 80, 24, at(0)).contains("The programs there are not known: Herdr refused it."));

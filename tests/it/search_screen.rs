@@ -109,8 +109,8 @@ fn what_stands_there_while_it_searches_and_when_nothing_is_found() {
     let mut under_way = Searched { progress, is_done: false, ..told(&app, vec![]) };
     tell(&mut app, under_way.clone());
     let screen = shown(&app, 80, 24, at(0));
-    assert!(screen.contains("Searched 12 of 30 files") && screen.contains("0 found"), "{screen}");
-    assert!(shown(&app, 120, 24, at(0)).contains("Searched 12 of 30 files, 341 MB …"));
+    assert!(screen.contains("Searched 12/30 files, 340.0 MB") && screen.contains("0 found"), "{screen}");
+    assert!(shown(&app, 120, 24, at(0)).contains("Searched 12/30 files, 340.0 MB …"));
     under_way.troubles =
         vec!["/s/x.jsonl: the session file is a pipe, not a regular file. Nothing of it is read".to_owned()];
     under_way.is_done = true;

@@ -35,7 +35,7 @@ pub(crate) fn file(path: &Path, session: &str) -> SessionFile {
     SessionFile { path: path.to_str().unwrap().into(), session: SessionId::new(session).unwrap() }
 }
 
-fn entry(id: u32, message: &str) -> String {
+pub(crate) fn entry(id: u32, message: &str) -> String {
     let parent = match id {
         1 => "null".to_owned(),
         _ => format!("\"{:08x}\"", id - 1),
@@ -47,7 +47,7 @@ pub(crate) fn user(id: u32, text: &str) -> String {
     entry(id, &serde_json::json!({"role": "user", "content": text}).to_string())
 }
 
-fn result(id: u32, text: &str) -> String {
+pub(crate) fn result(id: u32, text: &str) -> String {
     entry(
         id,
         &serde_json::json!({"role": "toolResult", "toolName": "bash", "isError": false,
@@ -68,13 +68,13 @@ impl Scene {
         Self::at(file, None)
     }
 
-    fn at(file: SessionFile, place: Option<Place>) -> Self {
+    pub(crate) fn at(file: SessionFile, place: Option<Place>) -> Self {
         let mut app = app();
         app.open_transcript(file, place);
         Self { app, reader: None, now: Instant::now() }
     }
 
-    fn of_fixture(name: &str) -> Self {
+    pub(crate) fn of_fixture(name: &str) -> Self {
         let path = Path::new(FIXTURES).join(name);
         let session = read_header(&path).unwrap().session;
         Self::of(SessionFile { path: path.to_str().unwrap().into(), session })
@@ -113,7 +113,7 @@ impl Scene {
         shown(&self.app, width, height, at(0))
     }
 
-    fn keys(&mut self, keys: &str) {
+    pub(crate) fn keys(&mut self, keys: &str) {
         for key in keys.chars() {
             press(&mut self.app, &key.to_string(), at(0));
             self.read();
@@ -138,7 +138,7 @@ impl Scene {
     }
 }
 
-fn scene(content: impl AsRef<[u8]>) -> (tempfile::TempDir, PathBuf, Scene) {
+pub(crate) fn scene(content: impl AsRef<[u8]>) -> (tempfile::TempDir, PathBuf, Scene) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("s.jsonl");
     fs::write(&path, content).unwrap();
@@ -150,7 +150,7 @@ fn append(path: &Path, text: &str) {
     fs::OpenOptions::new().append(true).open(path).unwrap().write_all(text.as_bytes()).unwrap();
 }
 
-fn cursor_row(screen: &str) -> &str {
+pub(crate) fn cursor_row(screen: &str) -> &str {
     screen.lines().find(|line| line.contains('▸')).unwrap_or_default()
 }
 
@@ -330,11 +330,11 @@ fn it_opens_at_any_entry_on_the_newest_branch_that_holds_it() {
         let at = text.find(what).unwrap();
         text[..at].rfind('\n').map_or(0, |it| it + 1) as u64
     };
-    let mut scene = Scene::at(file(&path, "s-1"), Some(Place { offset: offset("left behind") }));
+    let mut scene = Scene::at(file(&path, "s-1"), Some(Place { offset: offset("left behind"), found: None }));
     let screen = scene.screen(80, 24);
     assert!(screen.contains("left behind") && !screen.contains("message 3."), "{screen}");
     assert!(screen.contains("Not the branch that the session is on"), "{screen}");
-    let mut scene = Scene::at(file(&path, "s-1"), Some(Place { offset: offset("message 30.") }));
+    let mut scene = Scene::at(file(&path, "s-1"), Some(Place { offset: offset("message 30."), found: None }));
     let screen = scene.screen(80, 24);
     assert!(screen.contains("message 30.") && !screen.contains("message 60."), "{screen}");
     assert!(!screen.contains("Not the branch"), "{screen}");

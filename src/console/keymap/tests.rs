@@ -32,7 +32,7 @@ fn the_table_has_no_conflicts_and_says_everything_once() {
     let names: HashSet<_> = ACTIONS.iter().map(|action| action.name).collect();
     let intents: HashSet<_> = ACTIONS.iter().map(|action| action.intent).collect();
     assert_eq!((names.len(), intents.len()), (ACTIONS.len(), ACTIONS.len()));
-    let help = default().help();
+    let help = default().help(None);
     assert_eq!(help.iter().map(|(_, lines)| lines.len()).sum::<usize>(), ACTIONS.len());
     for action in ACTIONS {
         assert!(!action.help.is_empty() && !action.keys.is_empty(), "{}", action.name);
@@ -118,7 +118,7 @@ fn configured_keys_replace_the_default_ones_everywhere() {
     assert_eq!(press(&map, Context::Roster, "space"), Pressed::Pending);
     assert_eq!(map.keys_of(Intent::Down), ["ctrl-n", "s"]);
     assert!(!map.footer(Context::Roster, |_| true).iter().any(|(_, label)| *label == "quit"));
-    let lines: Vec<_> = map.help().into_iter().flat_map(|(_, lines)| lines).collect();
+    let lines: Vec<_> = map.help(None).into_iter().flat_map(|(_, lines)| lines).collect();
     assert!(lines.iter().any(|line| line.name == "quit" && line.keys.is_empty()));
     assert!(lines.iter().any(|line| line.name == "first" && line.keys == ["space g"]));
 }
@@ -166,8 +166,35 @@ fn conflicts_are_found_within_a_context_only() {
 #[test]
 fn the_footer_is_made_from_the_table() {
     let footer = default().footer(Context::Composer, |_| true);
-    let expected = [("enter", "send"), ("ctrl-j", "new line"), ("ctrl-g", "editor"), ("esc", "back")];
+    let expected = [
+        ("enter", "send"),
+        ("ctrl-j", "new line"),
+        ("ctrl-g", "editor"),
+        ("esc", "back"),
+        ("pagedown", "more of the question"),
+    ];
     assert_eq!(footer, expected.map(|(key, label)| (key.to_owned(), label)));
     let roster = default().footer(Context::Roster, |_| true);
     assert_eq!(roster[0], ("n".to_owned(), "next ask"));
+    // Keys that belong together share a label.
+    let transcript = default().footer(Context::Transcript, |_| true);
+    assert!(transcript.contains(&("[ ]".to_owned(), "turns")), "{transcript:?}");
+    assert!(transcript.contains(&("{ }".to_owned(), "errors")), "{transcript:?}");
+}
+
+#[test]
+fn the_help_begins_with_the_screen_it_is_asked_for_on() {
+    let all = default().help(None);
+    for here in Context::ALL {
+        let help = default().help(Some(here));
+        let own: Vec<_> = ACTIONS.iter().filter(|it| it.scope.contains(&here)).map(|it| it.name).collect();
+        // A screen without keys of its own begins with those of everywhere.
+        if !own.is_empty() {
+            let first: Vec<_> = help[0].1.iter().map(|line| line.name).collect();
+            assert_eq!((help[0].0, first), (here, own));
+        }
+        let count =
+            |help: &[(Context, Vec<HelpLine>)]| help.iter().map(|(_, lines)| lines.len()).sum::<usize>();
+        assert_eq!(count(&help), count(&all), "{here:?}: every action once");
+    }
 }

@@ -1,21 +1,17 @@
 //! A session's branch in the pager, while the console stands back.
 
-use std::fs::File;
-
 use super::{Console, Ended, News, RunError};
-use crate::console::pager;
+use crate::console::pager::{self, Copy, Paging};
 use crate::console::terminal::{Events, HandedOver, Screen, Signals};
 use crate::console::theme::Role;
-use crate::fact::SessionFile;
-use crate::pi::growth::Branch;
 
 impl Console {
     /// Writes a session out for the pager, which takes as long as it is long.
-    pub(super) fn write_copy(&self, file: SessionFile, branch: Branch) {
+    pub(super) fn write_copy(&self, paging: Paging) {
         let troubles = self.troubles.clone();
         tokio::task::spawn_blocking(move || {
             let (text, role) = (String::new(), Role::Warning);
-            let news = match pager::write_out(&file, branch) {
+            let news = match pager::write_out(&paging) {
                 Ok(copy) => News { text, role, unsaved: None, copy: Some(copy) },
                 Err(why) => News { text: format!("Not opened: {why}."), role, unsaved: None, copy: None },
             };
@@ -27,7 +23,7 @@ impl Console {
     /// Has the pager show `copy`; gives how we end, if that is what came meanwhile.
     pub(super) async fn page(
         &mut self,
-        copy: File,
+        copy: Copy,
         screen: &mut Screen,
         events: &mut Events,
         signals: &mut Signals,

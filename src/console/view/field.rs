@@ -13,6 +13,11 @@ pub struct Field {
 }
 
 impl Field {
+    /// One that says `text`.
+    pub fn with(text: &str) -> Self {
+        Self { text: text.to_owned(), editing: false }
+    }
+
     /// Has what is typed go into it.
     pub fn edit(&mut self) {
         self.editing = true;

@@ -20,6 +20,11 @@ impl Scroll {
         top
     }
 
+    /// Whether so many rows have not all been in the pane's last frame.
+    pub fn overflows(&self, count: usize) -> bool {
+        count > self.height.get()
+    }
+
     /// The same, with row `at` in sight.
     pub fn top_with(&self, at: usize, count: usize, height: usize) -> usize {
         let mut top = self.top.get();

@@ -67,6 +67,8 @@ pub(super) fn character(nth: usize) -> Character {
         branch: Cow::Owned(format!("{topic}-{}", nth + 1)),
         task: task.into(),
         starts: if plan == CALM { Status::Idle } else { Status::Working },
+        taken_back: None,
+        summary: None,
         history: WORK,
         work: WORK,
         stuck_on: NOT_STUCK,

@@ -12,7 +12,7 @@ use crate::fact::{Condition, Reading, SessionFile, Sheet, Summary, Taken, TipRea
 use crate::pi::body::{Body, Folding, Lines, MAX_WHOLE, PartKind};
 use crate::pi::ending;
 use crate::pi::entry::Kind;
-use crate::pi::growth::{Branch, Growth, Item, Tip};
+use crate::pi::growth::{Branch, Growth, Item};
 use crate::pi::session::{Header, HeaderError};
 use crate::pi::tail::{Progress, Tail, Unsettled};
 use crate::pi::transcript::TranscriptError;
@@ -291,8 +291,10 @@ impl Reader {
         }
         let mut tips = Vec::new();
         for tip in self.growth.tips(&self.tail) {
-            let words = words(&tip, file)?;
-            tips.push(TipRead { tip, words });
+            let words = words(tip.words, file)?;
+            let first = tip.first.filter(|first| tip.words.is_none_or(|last| last.offset != first.offset));
+            let first = opening(first, file)?;
+            tips.push(TipRead { tip, first, words });
         }
         self.tips = Some((of.0, of.1, Arc::new(tips)));
         Ok(())
@@ -327,14 +329,19 @@ impl Reader {
 }
 
 /// How the last words of a branch begin.
-fn words(tip: &Tip, file: &mut Lazy) -> Result<Untrusted, HeaderError> {
-    let item = tip.words.filter(|item| item.length <= LARGE);
-    let Some(item) = item else { return Ok(Untrusted::default()) };
-    let body = file.body(&item, Folding::Folded)?;
-    let part = body.and_then(|body| body.parts.into_iter().find(|part| part.kind != PartKind::Thought));
-    let words = part.map(|part| part.head.first_units(WORDS)).unwrap_or_default();
+fn words(item: Option<Item>, file: &mut Lazy) -> Result<Untrusted, HeaderError> {
+    let words = opening(item, file)?;
+    let Some(item) = item else { return Ok(words) };
     let who = if item.kind == Kind::User { "user: " } else { "" };
     Ok(format!("{who}{}", words.to_str_lossy()).into())
+}
+
+/// How an entry begins, without what was thought.
+fn opening(item: Option<Item>, file: &mut Lazy) -> Result<Untrusted, HeaderError> {
+    let Some(item) = item.filter(|item| item.length <= LARGE) else { return Ok(Untrusted::default()) };
+    let body = file.body(&item, Folding::Folded)?;
+    let part = body.and_then(|body| body.parts.into_iter().find(|part| part.kind != PartKind::Thought));
+    Ok(part.map(|part| part.head.first_units(WORDS)).unwrap_or_default())
 }
 
 /// The file, opened when something has to be read of it.

@@ -91,6 +91,7 @@ fn question(
             lines.push(Line::plain(text::line("Nothing yet."), Role::Muted));
         }
         lines.extend(earlier.into_iter().take(50).map(|sent| detail::sent::line(sent, room, now, ages)));
+        state.rows.set(lines.len());
         draw_lines(&lines, &state.scroll, inside, pen);
         return;
     }
@@ -103,6 +104,9 @@ fn question(
     lines.push(Line::Rule(word, role));
     let Some(ask) = &state.ask else { return };
     lines.extend(text::wrap(&ask.question, room).into_iter().map(|line| Line::plain(line, Role::Text)));
+    if let Some(lead) = lead.filter(|_| state.composing) {
+        detail::activity::last_words(&mut lines, lead, model, room);
+    }
     if let Some(attached) = attached(ask) {
         lines.push(Line::Rule(text::line("attached"), Role::Heading));
         lines.extend(text::wrap(&attached, room).into_iter().map(|line| Line::plain(line, Role::Muted)));
@@ -134,6 +138,7 @@ fn question(
             lines.push(detail::sent::line(sent, room, now, ages));
         }
     }
+    state.rows.set(lines.len());
     draw_lines(&lines, &state.scroll, inside, pen);
 }
 

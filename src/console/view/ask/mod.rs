@@ -4,6 +4,7 @@
 pub mod draw;
 mod files;
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use crossterm::event::KeyEvent;
@@ -60,6 +61,8 @@ pub struct State {
     note: Option<&'static str>,
     files: files::Files,
     scroll: Scroll,
+    /// Rows of the question and what stands below it, in the last frame.
+    rows: Cell<usize>,
 }
 
 impl State {
@@ -92,6 +95,7 @@ impl State {
             note: None,
             files: files::Files::new(key, place.clone()),
             scroll: Scroll::default(),
+            rows: Cell::new(0),
         })
     }
 
@@ -121,6 +125,7 @@ impl State {
             note: None,
             files: files::Files::new(key, place.clone()),
             scroll: Scroll::default(),
+            rows: Cell::new(0),
         })
     }
 
@@ -455,6 +460,11 @@ impl State {
         let stays = self.composing;
         self.composing = false;
         stays
+    }
+
+    /// Whether the question and what stands below it are more than a pane of them shows.
+    pub fn has_more_question(&self) -> bool {
+        self.composing && self.scroll.overflows(self.rows.get())
     }
 
     /// What an intent does.

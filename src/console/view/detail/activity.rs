@@ -15,9 +15,13 @@ use crate::pi::activity::{Activity, Said, Stop, Touched};
 const MAX_ARGUMENT: usize = 40;
 /// Columns the name of a tool or model may.
 const MAX_NAME: usize = 24;
+/// Columns that a path has at least beside who touched it, too.
+const MIN_PATH: usize = 20;
 /// Lines for what the lead was told, and for what it said.
 const TOLD: usize = 3;
 const SAID: usize = 6;
+/// The same right below an ask that is answered.
+const WORDS: usize = 2;
 
 /// What it does, wrapped; why that is not known, where its session was looked at and can't be read.
 pub fn summary(
@@ -83,7 +87,7 @@ fn parts(activity: &Activity, lead: &Lead, model: &Model, now: Now, ages: &mut A
     count(activity.errors as usize, "error", "errors");
     count(touched(activity), "file", "files");
     if let Some(tokens) = activity.context {
-        parts.push(format!("{} tokens", tokens_text(tokens)));
+        parts.push(format!("{} context", tokens_text(tokens)));
     }
     if let Some(model) = &activity.model {
         parts.push(text::line(&model.id).truncate_end(MAX_NAME).to_string());
@@ -144,20 +148,32 @@ pub fn files(
             more => format!(" and {} more", more - 1),
         };
         let mark = pen.glyphs().mark(Mark::Collision);
-        let also = format!("{mark} {name} also by {who} {} ago{more}", ages.show(*age));
-        wrapped(lines, &also, room, Role::Warning);
+        let also = text::line(format_args!("{mark} also by {who} {} ago{more}  ", ages.show(*age)));
+        let left = room.saturating_sub(also.width());
+        if left >= MIN_PATH.min(name.width()) {
+            let pieces = vec![(also, Role::Warning), (name.truncate_middle(left), Role::Warning)];
+            lines.push(Line::Pieces(pieces));
+        } else {
+            wrapped(lines, also.as_str().trim_end(), room, Role::Warning);
+            let name = name.truncate_middle(room.saturating_sub(2));
+            lines.push(Line::Pieces(vec![(text::line("  "), Role::Warning), (name, Role::Warning)]));
+        }
     }
     if hidden > 0 {
         lines.push(Line::plain(text::line(format_args!("+{hidden} more")), Role::Muted));
     }
 }
 
-/// The path from the lead's directory on, where it is in there.
+/// The path from the lead's directory on, where it is in there or beside it.
 fn shown_path(file: &Touched, lead: &Lead) -> Visible {
     let path = file.path.to_str_lossy();
     let cwd = lead.cwd.as_ref().map(Untrusted::to_str_lossy);
-    let within = cwd.and_then(|cwd| path.strip_prefix(&*cwd)?.strip_prefix('/').map(str::to_owned));
-    text::line(&within.unwrap_or_else(|| path.into_owned()))
+    let below = |directory: &str| path.strip_prefix(directory)?.strip_prefix('/').map(str::to_owned);
+    let relative = cwd.and_then(|cwd| {
+        let parent = cwd.rsplit_once('/').map(|(parent, _)| parent).filter(|parent| !parent.is_empty());
+        below(&cwd).or_else(|| Some(format!("../{}", below(parent?)?)))
+    });
+    text::line(&relative.unwrap_or_else(|| path.into_owned()))
 }
 
 /// What the lead was told last, how that begins, and what it said last, how that ends.
@@ -175,14 +191,26 @@ pub fn exchange(lines: &mut Vec<Line>, lead: &Lead, model: &Model, room: usize) 
         }
     }
     if let Some(said) = &activity.said {
-        lines.push(Line::Rule(text::line("it said last"), Role::Heading));
-        let all = shown(said);
-        let dropped = all.len().saturating_sub(SAID);
-        if said.is_cut || dropped > 0 {
-            lines.push(ellipsis());
-        }
-        lines.extend(all.into_iter().skip(dropped).map(indented));
+        said_last(lines, said, SAID, room);
     }
+}
+
+/// The end of what it said last, in few lines: what an ask is read with.
+pub fn last_words(lines: &mut Vec<Line>, lead: &Lead, model: &Model, room: usize) {
+    let activity = model.sessions().activity(&lead.session);
+    if let Some(said) = activity.and_then(|activity| activity.said.as_ref()) {
+        said_last(lines, said, WORDS, room);
+    }
+}
+
+fn said_last(lines: &mut Vec<Line>, said: &Said, most: usize, room: usize) {
+    lines.push(Line::Rule(text::line("it said last"), Role::Heading));
+    let all = text::wrap(&said.text, room.saturating_sub(2));
+    let dropped = all.len().saturating_sub(most);
+    if said.is_cut || dropped > 0 {
+        lines.push(ellipsis());
+    }
+    lines.extend(all.into_iter().skip(dropped).map(indented));
 }
 
 fn indented(line: Visible) -> Line {

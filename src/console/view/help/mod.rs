@@ -19,11 +19,18 @@ const SNIPPET: usize = 60;
 /// What the operator sees of it.
 #[derive(Debug, Default)]
 pub struct State {
+    /// The screen it was opened on.
+    here: Option<Context>,
     scroll: Scroll,
     filter: Field,
 }
 
 impl State {
+    /// One that begins with what keys do on the screen `here`.
+    pub fn of(here: Context) -> Self {
+        Self { here: Some(here), ..Self::default() }
+    }
+
     /// Where keys go.
     pub fn context(&self) -> Context {
         if self.filter.is_editing() { Context::Filter } else { Context::Help }
@@ -69,7 +76,7 @@ pub fn draw(state: &State, keymap: &Keymap, snippets: &Snippets, area: Rect, pen
         return;
     }
     let wanted = state.filter.text().to_lowercase();
-    let help = help(keymap, snippets);
+    let help = help(keymap.help(state.here), snippets);
     let room = usize::from(inside.width).saturating_sub(2);
     let shown = |keys: &[String]| match keys {
         [] => text::line("(no key)"),
@@ -115,8 +122,7 @@ pub fn draw(state: &State, keymap: &Keymap, snippets: &Snippets, area: Rect, pen
 }
 
 /// The help of what there is: a snippet is told by its text.
-fn help(keymap: &Keymap, snippets: &Snippets) -> Vec<(Context, Vec<HelpLine>)> {
-    let mut help = keymap.help();
+fn help(mut help: Vec<(Context, Vec<HelpLine>)>, snippets: &Snippets) -> Vec<(Context, Vec<HelpLine>)> {
     for (_, lines) in &mut help {
         lines.retain_mut(|line| {
             let Intent::Snippet(number) = line.intent else { return true };

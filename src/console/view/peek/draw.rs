@@ -128,7 +128,7 @@ fn rows(peek: Option<&Peek>) -> Vec<Line> {
         None => vec![Line::plain(text::line("Looking \u{2026}"), Role::Muted)],
         Some(Peek { seen: None, .. }) => Vec::new(),
         Some(Peek { seen: Some(seen), .. }) if seen.output.is_empty() => {
-            vec![Line::plain(text::line("Nothing stands there."), Role::Muted)]
+            vec![Line::plain(text::line("The pane shows no text."), Role::Muted)]
         }
         Some(Peek { seen: Some(seen), .. }) => {
             text::lines(&seen.output).into_iter().map(|row| Line::plain(row, Role::Text)).collect()

@@ -253,6 +253,11 @@ impl State {
         }
     }
 
+    /// Whether there is anything to back out of.
+    pub fn can_back(&self) -> bool {
+        self.filter.shown().is_some() || self.detail_open || self.pane == Pane::Detail || self.waiting_only
+    }
+
     /// What an intent does.
     pub fn intent(&mut self, intent: Intent, model: &Model, now: Now) {
         match intent {

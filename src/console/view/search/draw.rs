@@ -15,6 +15,7 @@ use crate::console::view::found;
 use crate::contract::Timestamp;
 use crate::fact::{Now, Searched};
 use crate::model::Model;
+use crate::pi::body::size;
 use crate::pi::search::{Hit, Progress};
 
 /// Columns of a lead's name in a row, in a narrow one and in a wide one.
@@ -77,9 +78,8 @@ fn title(state: &State, progress: Progress, is_done: bool) -> Visible {
         return text::line("Search in sessions");
     }
     let more = if is_done { "" } else { " \u{2026}" };
-    let megabytes = progress.bytes.div_ceil(1_000_000);
-    let (searched, files) = (progress.searched, progress.files);
-    text::line(format_args!("Searched {searched} of {files} files, {megabytes} MB{more}"))
+    let (searched, files, bytes) = (progress.searched, progress.files, size(progress.bytes));
+    text::line(format_args!("Searched {searched}/{files} files, {bytes}{more}"))
 }
 
 fn count(state: &State, searched: &Searched) -> String {

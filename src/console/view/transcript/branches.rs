@@ -1,5 +1,7 @@
 //! The list of a session's branches.
 
+use std::time::Duration;
+
 use ratatui::layout::Rect;
 
 use crate::console::age::Ages;
@@ -28,7 +30,7 @@ impl Branches {
             Intent::Last => last,
             _ => self.at.saturating_add_signed(self.scroll.step(intent)).min(last),
         };
-        let chosen = tips.get(self.at).filter(|_| intent == Intent::Unfold)?;
+        let chosen = tips.get(self.at).filter(|_| intent == Intent::Open)?;
         Some(if chosen.tip.is_latest { Branch::Latest } else { Branch::Through(chosen.tip.offset) })
     }
 
@@ -64,11 +66,31 @@ fn draw_tip(read: &TipRead, now: Now, line: Rect, pen: &mut Pen<'_>, ages: &mut 
     let (y, end) = (line.y, line.right());
     let age = match read.tip.at {
         0 => String::new(),
-        at => ages.show(std::time::Duration::from_millis(now.wall.as_millis().saturating_sub(at))),
+        at => ages.show(since(at, now)),
     };
     let mark = if read.tip.is_latest { "latest " } else { "       " };
     let x = pen.say(line.x + 2, y, end, mark, Role::Good);
-    let own = format!("{age:>4} {:>5} own  ", read.tip.own);
+    let left = match read.tip.forked {
+        None => String::new(),
+        Some(at) => format!("since {}", ages.show(since(at, now))),
+    };
+    let own = format!("{age:>4} {:>5} own {left:<10} ", read.tip.own);
     let x = pen.put(x, y, end, &text::line(&own), Role::Muted);
-    pen.put(x, y, end, &text::line(&read.words), Role::Text);
+    let words = text::line(&read.words);
+    if read.first.is_empty() {
+        pen.put(x, y, end, &words, Role::Text);
+        return;
+    }
+    // How it begins tells it from the others, and has its half.
+    let room = usize::from(end.saturating_sub(x));
+    let beside = if words.is_empty() { 0 } else { (words.width() + 3).min(room / 2) };
+    let first = text::line(format_args!("user: {}", text::line(&read.first)));
+    let x = pen.put(x, y, end, &first.truncate_end(room - beside), Role::Text);
+    if !words.is_empty() {
+        pen.put(x, y, end, &text::line(format_args!(" \u{2026} {words}")), Role::Muted);
+    }
+}
+
+fn since(at: u64, now: Now) -> Duration {
+    Duration::from_millis(now.wall.as_millis().saturating_sub(at))
 }

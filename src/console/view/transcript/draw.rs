@@ -36,7 +36,7 @@ pub struct Scene<'a> {
 
 /// Draws it into `area`: what is to be said of the session above, and its entries below.
 pub fn draw(state: &State, scene: &Scene<'_>, area: Rect, pen: &mut Pen<'_>, ages: &mut Ages) {
-    let name = name(state, scene.model);
+    let name = text::line(&state.name(scene.model)).to_string();
     let what = if state.lists_branches() { "Branches" } else { "Transcript (read only)" };
     let inside = pen.pane(area, &text::line(format_args!("{what} {name}")), true);
     if inside.is_empty() {
@@ -80,6 +80,10 @@ fn settle(state: &State, reading: &Reading, last: Spot, cursor: Spot, rows: usiz
     let page = isize::try_from(rows).unwrap_or(1).max(1);
     let lowest = state.moved(reading, last, 1 - page);
     let mut top = state.top_spot(reading).unwrap_or(lowest).min(lowest).min(cursor);
+    if top.item == 0 && State::is_gap(reading, Spot { item: 0, row: 0 }) && top.row == 1 {
+        // Nothing is hidden above the first heading.
+        top.row = 0;
+    }
     if state.moved(reading, top, page - 1) < cursor {
         top = state.moved(reading, cursor, 1 - page);
     }
@@ -139,21 +143,6 @@ fn time(at: u64, scene: &Scene<'_>, ages: &mut Ages) -> String {
         _ if age < DAY => (scene.clock)(Timestamp::from_millis(at)),
         _ => ages.show(age),
     }
-}
-
-/// Whose it is: the lead's name, else the session's id.
-fn name(state: &State, model: &Model) -> Visible {
-    let lead = state.lead.as_ref();
-    match lead.and_then(|lead| model.lead(lead)) {
-        Some(lead) => return text::line(&lead.display_name),
-        None => {
-            if let Some(names) = lead.and_then(|lead| model.last_names(lead)) {
-                return text::line(&names.display_name);
-            }
-        }
-    }
-    let session = state.file.as_ref().map(|file| &file.session).or(lead);
-    session.map(text::line).unwrap_or_default()
 }
 
 /// What is said of the session, and what is wrong.
@@ -218,7 +207,7 @@ fn summary(reading: &Reading, pen: &Pen<'_>) -> String {
         if totals.errors > 0 {
             parts.push(counted(totals.errors.into(), "error"));
         }
-        parts.push(format!("{} tokens", thousands(totals.usage.tokens)));
+        parts.push(format!("{} tokens in all", thousands(totals.usage.tokens)));
         if totals.usage.cost > 0.0 {
             parts.push(format!("${:.2}", totals.usage.cost));
         }

@@ -6,9 +6,9 @@ use crate::console::text::{self, Visible};
 use crate::console::theme::Role;
 use crate::console::view::detail::Line;
 use crate::console::view::found;
-use crate::contract::Untrusted;
+use crate::contract::{Kind as Message, Untrusted};
 use crate::fact::{Needle, Sheet};
-use crate::pi::body::{Body, Folding, Part, PartKind, size};
+use crate::pi::body::{Body, Delivered, Folding, Part, PartKind, size};
 use crate::pi::entry::Kind;
 use crate::pi::growth::Item;
 
@@ -16,6 +16,8 @@ use crate::pi::growth::Item;
 const INDENT: usize = 2;
 /// Columns at the end of a heading for the time.
 const TIME: usize = 7;
+/// Columns of a session's id that stands for a name.
+const SHORT_ID: usize = 13;
 
 /// What a layout depends on.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,6 +29,8 @@ pub(super) struct Known {
     pub(super) current: Option<usize>,
     pub(super) label: Option<Untrusted>,
     pub(super) branches: u16,
+    /// What the peer calls itself that wrote the entry.
+    pub(super) peer: Option<Untrusted>,
 }
 
 /// The rows of an entry.
@@ -150,6 +154,21 @@ impl Layout {
     }
 }
 
+/// What a delivered message is headed by; `name` is what the lead calls itself, where that is known.
+pub fn sender(delivered: &Delivered, name: Option<&Untrusted>) -> String {
+    let lead = || match name {
+        Some(name) => text::line(name).to_string(),
+        None => text::line(&delivered.lead).truncate_end(SHORT_ID).to_string(),
+    };
+    match delivered.kind {
+        Message::ChiefReply => "Chief's reply".to_owned(),
+        Message::ChiefMessage => "Chief's message".to_owned(),
+        Message::LeadAsk => format!("ask of lead {}", lead()),
+        Message::LeadMessage => format!("from lead {}", lead()),
+        Message::PeerMessage => format!("from peer {}", lead()),
+    }
+}
+
 /// What an entry of that kind is headed by.
 pub fn word(kind: Kind) -> &'static str {
     match kind {
@@ -170,7 +189,15 @@ fn indent() -> Visible {
 
 /// What it is, of whom, and what else is to be said of it at once.
 fn heading(item: &Item, known: &Known, sheet: Option<&Sheet>) -> Vec<(Visible, Role)> {
-    let word = word(item.kind);
+    let none = Body::default();
+    let body = match sheet {
+        Some(Sheet::Body(body, _)) => body,
+        _ => &none,
+    };
+    let word = match &body.delivered {
+        Some(delivered) => text::line(&sender(delivered, known.peer.as_ref())),
+        None => text::line(word(item.kind)),
+    };
     let role = match item.kind {
         Kind::User => Role::NeedsYou,
         Kind::Assistant => Role::Good,
@@ -178,16 +205,19 @@ fn heading(item: &Item, known: &Known, sheet: Option<&Sheet>) -> Vec<(Visible, R
         Kind::Setting | Kind::Other => Role::Muted,
         _ => Role::Heading,
     };
-    let none = Body::default();
-    let body = match sheet {
-        Some(Sheet::Body(body, _)) => body,
-        _ => &none,
+    let mut room = known.width.saturating_sub(TIME);
+    let word = word.truncate_end(room);
+    room -= word.width();
+    let mut pieces = vec![(word, role)];
+    let forks = match item.branches {
+        0 => String::new(),
+        branches => format!("({branches} branches here)"),
     };
-    let mut pieces = vec![(text::line(word), role)];
-    let mut room = known.width.saturating_sub(TIME + word.len());
+    // A long title leaves it room.
+    let tail = if forks.is_empty() { 0 } else { forks.len() + 1 };
     let mut add = |words: Visible, role: Role| {
         let words = text::line(format_args!(" {words}"));
-        let words = words.truncate_end(room);
+        let words = words.truncate_end(room.saturating_sub(tail));
         room -= words.width();
         pieces.push((words, role));
     };
@@ -197,17 +227,17 @@ fn heading(item: &Item, known: &Known, sheet: Option<&Sheet>) -> Vec<(Visible, R
     for note in &body.notes {
         add(text::line(note), if item.is_error { Role::Alarm } else { Role::Muted });
     }
-    if item.branches > 0 {
-        add(text::line(format_args!("({} branches here)", item.branches)), Role::Notice);
-    }
     if item.is_recovered {
         add(text::line("(behind a torn line)"), Role::Warning);
     }
     if let Some(label) = &known.label {
         add(text::line(format_args!("[{}]", text::line(label))), Role::Notice);
     }
-    if !body.title.is_empty() {
+    if !body.title.is_empty() && body.delivered.is_none() {
         add(text::line(&body.title), Role::Muted);
+    }
+    if !forks.is_empty() {
+        pieces.push((text::line(format_args!(" {forks}")).truncate_end(room), Role::Notice));
     }
     pieces
 }

@@ -6,6 +6,7 @@
 mod branches;
 pub mod draw;
 mod layout;
+mod seek;
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, HashMap};
@@ -15,23 +16,36 @@ use crossterm::event::KeyEvent;
 
 use super::field::Field;
 use crate::console::intent::{Context, Intent};
+use crate::console::pager::Paging;
 use crate::contract::{SessionId, Untrusted};
 use crate::fact::{Needle, Reading, SessionFile, Sheet, Wanted};
 use crate::model::Model;
+use crate::pi::body::PartKind;
 use crate::pi::entry::Kind;
 use crate::pi::growth::{Branch, Item};
 use branches::Branches;
-pub use layout::word;
 use layout::{Known, Layout};
+pub use layout::{sender, word};
 
 /// Laid-out entries kept; more are begun anew.
 const MAX_LAYOUTS: usize = 600;
 
 /// An entry of a session file, to open its transcript there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     /// Where its text begins, in bytes from the file's beginning.
     pub offset: u64,
+    /// What was searched for and found there.
+    pub found: Option<Found>,
+}
+
+/// What a search found in an entry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// What was searched for.
+    pub text: String,
+    /// The line of the entry in which it stands, or a part of that.
+    pub line: String,
 }
 
 /// A row of an entry, whatever comes before it.
@@ -71,6 +85,12 @@ pub struct State {
     /// Whether a place is still to be chosen, and whether the cursor is still to be put on it.
     seeks: bool,
     jumps: bool,
+    /// The line in which the place stands that is to be gone to first.
+    line: Option<String>,
+    /// Whether what is searched for was brought along, so that leaving it leaves all.
+    brought: bool,
+    /// What peers call themselves whose messages are near the screen.
+    peers: HashMap<SessionId, Untrusted>,
     branches: Option<Branches>,
     /// The entry that is being copied, and the number of that wish.
     copying: Option<(u64, u64)>,
@@ -88,11 +108,16 @@ impl State {
 
     /// That of a file, with the cursor on the entry at `place` if there is one.
     pub fn of_file(file: SessionFile, place: Option<Place>) -> Self {
-        let branch = place.map_or(Branch::Latest, |place| Branch::Through(place.offset));
+        let branch = place.as_ref().map_or(Branch::Latest, |place| Branch::Through(place.offset));
         let lead = Some(file.session.clone());
-        let state = Self { lead, ..Self::of(Some(file), branch) };
-        if let Some(place) = place {
-            state.put(Anchor { offset: place.offset, row: 0 });
+        let mut state = Self { lead, ..Self::of(Some(file), branch) };
+        let Some(Place { offset, found }) = place else { return state };
+        state.put(Anchor { offset, row: 0 });
+        if let Some(Found { text, line }) = found {
+            state.search = Field::with(&text);
+            state.searched();
+            (state.current, state.jumps) = (Some((offset, 0)), true);
+            (state.line, state.brought) = (Some(line), true);
         }
         state
     }
@@ -114,6 +139,9 @@ impl State {
             current: None,
             seeks: false,
             jumps: false,
+            line: None,
+            brought: false,
+            peers: HashMap::new(),
             branches: None,
             copying: None,
             wishes: 0,
@@ -132,14 +160,39 @@ impl State {
         self.file.as_ref().map(|file| (file, self.branch))
     }
 
-    /// Where keys go.
-    pub fn context(&self) -> Context {
-        if self.search.is_editing() { Context::Filter } else { Context::Transcript }
+    /// What is to be read in the pager, from the cursor on.
+    pub fn paging(&self, model: &Model) -> Option<Paging> {
+        let (session, branch) = (self.file.clone()?, self.branch);
+        let at = self.reading(model).and_then(|reading| self.item(reading)).map(|item| item.offset);
+        Some(Paging { session, branch, name: self.name(model), at })
     }
 
-    /// Whether something is searched for.
-    pub fn has_search(&self) -> bool {
-        self.needle.is_some()
+    /// Whose it is: the lead's name, the last one where it is not listed now, else the session's id.
+    fn name(&self, model: &Model) -> Untrusted {
+        let lead = self.lead.as_ref();
+        if let Some(lead) = lead.and_then(|lead| model.lead(lead)) {
+            return lead.display_name.clone();
+        }
+        if let Some(names) = lead.and_then(|lead| model.last_names(lead)) {
+            return names.display_name.clone();
+        }
+        let session = self.file.as_ref().map(|file| &file.session).or(lead);
+        session.map(|session| session.as_untrusted().clone()).unwrap_or_default()
+    }
+
+    /// Where keys go.
+    pub fn context(&self) -> Context {
+        match (self.search.is_editing(), self.lists_branches()) {
+            (true, _) => Context::Filter,
+            (false, true) => Context::Branches,
+            (false, false) => Context::Transcript,
+        }
+    }
+
+    /// Whether something was found of what is searched for.
+    pub fn has_matches(&self, model: &Model) -> bool {
+        let hits = self.reading(model).and_then(|reading| reading.hits.as_deref());
+        self.needle.is_some() && hits.is_some_and(|hits| hits.text == self.search.text() && hits.places > 0)
     }
 
     /// Whether the branches are listed.
@@ -177,6 +230,7 @@ impl State {
             self.file = file_of(lead);
         }
         let reading = self.reading(model)?;
+        self.name_peers(reading, model);
         self.seek(reading);
         self.jump(reading);
         let (number, text) = reading.taken.as_ref()?;
@@ -188,7 +242,7 @@ impl State {
         if self.branches.take().is_some() {
             return true;
         }
-        if self.search.clear() {
+        if !self.brought && self.search.clear() {
             self.searched();
             return true;
         }
@@ -197,6 +251,16 @@ impl State {
             self.show(self.home);
         }
         stays
+    }
+
+    /// What those call themselves whose messages are near the screen, if they are leads that are listed.
+    fn name_peers(&mut self, reading: &Reading, model: &Model) {
+        let senders = reading.sheets.values().filter_map(|sheet| match &**sheet {
+            Sheet::Body(body, _) => body.delivered.as_ref().map(|delivered| &delivered.lead),
+            Sheet::Large | Sheet::Gone => None,
+        });
+        let name = |session: &SessionId| Some((session.clone(), model.lead(session)?.name.clone()));
+        self.peers = senders.filter_map(name).filter(|(_, name)| !name.is_blank()).collect();
     }
 
     /// A key that is text.
@@ -217,6 +281,7 @@ impl State {
         self.needle = Needle::new(self.search.text());
         self.current = None;
         (self.seeks, self.jumps) = (false, false);
+        (self.line, self.brought) = (None, false);
     }
 
     /// Shows another branch from its end.
@@ -240,12 +305,18 @@ impl State {
     /// What an intent does; gives what there is to say about it.
     pub fn intent(&mut self, intent: Intent, model: &Model) -> Option<&'static str> {
         match intent {
-            Intent::Search => self.search.edit(),
+            Intent::Search => {
+                self.search.edit();
+                self.brought = false;
+            }
             Intent::KeepFilter => {
                 self.search.keep();
                 self.seeks = true;
             }
-            Intent::Thoughts => self.thoughts = !self.thoughts,
+            Intent::Thoughts => {
+                self.thoughts = !self.thoughts;
+                return Some(self.tell_thoughts(model));
+            }
             Intent::Branches if self.branches.take().is_none() => self.branches = Some(Branches::default()),
             _ => {}
         }
@@ -267,7 +338,7 @@ impl State {
             Intent::HalfPageDown => self.scroll(reading, (self.page() / 2).max(1), true),
             Intent::PageUp => self.scroll(reading, -self.page(), true),
             Intent::PageDown => self.scroll(reading, self.page(), true),
-            Intent::Unfold => self.fold(reading),
+            Intent::Unfold => return self.fold(reading),
             Intent::PreviousTurn => return self.go(reading, false, |item| item.kind == Kind::User),
             Intent::NextTurn => return self.go(reading, true, |item| item.kind == Kind::User),
             Intent::PreviousError => return self.go(reading, false, |item| item.is_error),
@@ -296,7 +367,12 @@ impl State {
     fn scroll(&self, reading: &Reading, by: isize, pages: bool) {
         let (Some(cursor), Some(top)) = (self.spot(reading), self.top_spot(reading)) else { return };
         self.at_end.set(false);
-        self.cursor.set(self.anchor(reading, self.moved(reading, cursor, by)));
+        let mut to = self.moved(reading, cursor, by);
+        if by < 0 && to.item > 0 && Self::is_gap(reading, to) {
+            // No row to be on: over it.
+            to = self.moved(reading, to, -1);
+        }
+        self.cursor.set(self.anchor(reading, to));
         let top = if pages { self.moved(reading, top, by) } else { top };
         self.top.set(self.anchor(reading, top));
         if self.spot(reading) == self.last(reading) {
@@ -304,10 +380,29 @@ impl State {
         }
     }
 
+    /// What is to be said of the thoughts once they are shown, or hidden.
+    fn tell_thoughts(&self, model: &Model) -> &'static str {
+        let is_thought = |sheet: &Sheet| match sheet {
+            Sheet::Body(body, _) => body.parts.iter().any(|part| part.kind == PartKind::Thought),
+            Sheet::Large | Sheet::Gone => false,
+        };
+        let near = self.reading(model).is_some_and(|it| it.sheets.values().any(|sheet| is_thought(sheet)));
+        match (self.thoughts, near) {
+            (true, true) => "Thoughts are shown.",
+            (true, false) => "Thoughts are shown where there are any; there are none near here.",
+            (false, _) => "Thoughts are hidden.",
+        }
+    }
+
     /// Unfolds the entry under the cursor, or folds it.
-    fn fold(&mut self, reading: &Reading) {
-        let Some(item) = self.item(reading) else { return };
+    fn fold(&mut self, reading: &Reading) -> Option<&'static str> {
+        let item = self.item(reading)?;
         let offset = item.offset;
+        let sheet = reading.sheets.get(&offset).map(|sheet| &**sheet);
+        let is_whole = matches!(sheet, Some(Sheet::Body(body, _)) if !body.is_folded) || sheet.is_none();
+        if is_whole && !self.unfolded.contains(&offset) {
+            return Some("It is shown whole already.");
+        }
         if !self.unfolded.remove(&offset) {
             self.unfolded.insert(offset);
         }
@@ -316,6 +411,7 @@ impl State {
         self.cursor.set(Anchor { offset, row });
         self.top.set(top.map_or(Anchor::default(), |top| self.anchor(reading, top)));
         self.at_end.set(false);
+        None
     }
 
     /// Goes to the next item, or the one before, that is `wanted`.
@@ -343,103 +439,6 @@ impl State {
         }
     }
 
-    /// Goes to the next place of what is searched for, or the one before, over either end.
-    fn next_match(&mut self, reading: &Reading, forward: bool) -> Option<&'static str> {
-        let spot = self.spot(reading)?;
-        let hits = reading.hits.as_deref().filter(|hits| hits.text == self.search.text());
-        let Some(hits) = hits.filter(|_| self.needle.is_some()) else {
-            return Some("Nothing is searched for.");
-        };
-        let (Some(first), Some(last)) = (hits.hits.first(), hits.hits.last()) else {
-            return Some(if hits.percent < 100 {
-                "Nothing was found so far."
-            } else {
-                "It stands nowhere here."
-            });
-        };
-        let here = reading.items[spot.item].offset;
-        let (offset, nth) = match self.current.filter(|(offset, _)| *offset == here) {
-            Some(current) => current,
-            // From here on, and not at the place in this very entry that was left.
-            None if forward => (here, usize::MAX),
-            None => (here, 0),
-        };
-        let at = hits.hits.partition_point(|hit| hit.offset < offset);
-        let same = hits.hits.get(at).filter(|hit| hit.offset == offset);
-        let next = if forward {
-            match same {
-                Some(hit) if nth.saturating_add(1) < hit.count as usize => (offset, nth + 1),
-                same => hits
-                    .hits
-                    .get(at + usize::from(same.is_some()))
-                    .map_or((first.offset, 0), |hit| (hit.offset, 0)),
-            }
-        } else if nth > 0 && same.is_some() {
-            (offset, nth - 1)
-        } else {
-            let hit = at.checked_sub(1).map_or(last, |at| &hits.hits[at]);
-            (hit.offset, (hit.count as usize).saturating_sub(1))
-        };
-        self.current = Some(next);
-        self.jumps = true;
-        self.jump(reading);
-        None
-    }
-
-    /// Chooses the place nearest before the cursor, or the first after it.
-    fn seek(&mut self, reading: &Reading) {
-        if !self.seeks {
-            return;
-        }
-        let Some(spot) = self.spot(reading) else { return };
-        let Some(hits) = reading.hits.as_deref().filter(|hits| hits.text == self.search.text()) else {
-            return;
-        };
-        let here = reading.items[spot.item].offset;
-        let before = hits.hits.partition_point(|hit| hit.offset <= here);
-        let hit = match before.checked_sub(1) {
-            Some(at) => &hits.hits[at],
-            None if hits.percent < 100 => return,
-            None => match hits.hits.first() {
-                Some(hit) => hit,
-                None => return self.seeks = false,
-            },
-        };
-        self.current = Some((hit.offset, (hit.count as usize).saturating_sub(1)));
-        (self.seeks, self.jumps) = (false, true);
-        self.jump(reading);
-    }
-
-    /// Puts the cursor on the current place, once its entry is read far enough.
-    fn jump(&mut self, reading: &Reading) {
-        let Some((offset, nth)) = self.current.filter(|_| self.jumps) else { return };
-        let Ok(item) = reading.items.binary_search_by_key(&offset, |item| item.offset) else { return };
-        let row = match reading.sheets.get(&offset).map(|sheet| &**sheet) {
-            None => {
-                // It is read where the screen is.
-                return self.put(Anchor { offset, row: 0 });
-            }
-            Some(Sheet::Gone) => 0,
-            Some(sheet) => {
-                let places = &self.layout(reading, item).places;
-                let is_folded = match sheet {
-                    Sheet::Body(body, _) => body.is_folded,
-                    Sheet::Large | Sheet::Gone => true,
-                };
-                if places.len() <= nth && is_folded {
-                    self.unfolded.insert(offset);
-                    return;
-                }
-                places.get(nth).or(places.last()).copied().unwrap_or(0)
-            }
-        };
-        self.jumps = false;
-        let spot = Spot { item, row };
-        self.put(self.anchor(reading, spot));
-        let top = self.moved(reading, spot, -(self.page() / 3));
-        self.top.set(self.anchor(reading, top));
-    }
-
     /// The item under the cursor.
     fn item<'a>(&self, reading: &'a Reading) -> Option<&'a Item> {
         self.spot(reading).map(|spot| &reading.items[spot.item])
@@ -447,7 +446,16 @@ impl State {
 
     /// Where the cursor is.
     fn spot(&self, reading: &Reading) -> Option<Spot> {
-        if self.at_end.get() { self.last(reading) } else { self.spot_of(reading, self.cursor.get()) }
+        if self.at_end.get() {
+            return self.last(reading);
+        }
+        let spot = self.spot_of(reading, self.cursor.get())?;
+        Some(if Self::is_gap(reading, spot) { Spot { row: 1, ..spot } } else { spot })
+    }
+
+    /// Whether it is the empty row before an entry.
+    fn is_gap(reading: &Reading, spot: Spot) -> bool {
+        spot.row == 0 && Layout::has_gap(reading.items[spot.item].kind)
     }
 
     fn top_spot(&self, reading: &Reading) -> Option<Spot> {
@@ -513,6 +521,13 @@ impl State {
         self.layout(reading, item).lines.len().max(1)
     }
 
+    fn peer(&self, reading: &Reading, offset: u64) -> Option<Untrusted> {
+        match &**reading.sheets.get(&offset)? {
+            Sheet::Body(body, _) => self.peers.get(&body.delivered.as_ref()?.lead).cloned(),
+            Sheet::Large | Sheet::Gone => None,
+        }
+    }
+
     fn layout(&self, reading: &Reading, at: usize) -> Rc<Layout> {
         let item = &reading.items[at];
         let known = Known {
@@ -523,6 +538,7 @@ impl State {
             current: self.current.filter(|(offset, _)| *offset == item.offset).map(|(_, nth)| nth),
             label: reading.labels.get(&item.offset).cloned(),
             branches: item.branches,
+            peer: self.peer(reading, item.offset),
         };
         let mut layouts = self.layouts.borrow_mut();
         if let Some((of, layout)) = layouts.get(&item.offset)
