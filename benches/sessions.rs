@@ -13,7 +13,9 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use headman::console::app::{App, Settings};
+use headman::console::files::Place;
 use headman::console::keymap::Keymap;
+use headman::console::snippets::Snippets;
 use headman::console::theme::{GlyphChoice, Theme};
 use headman::console::view::frame;
 use headman::contract::{SessionId, Timestamp};
@@ -131,6 +133,8 @@ fn console(path: &Path) -> App {
         theme: Theme::load(None, GlyphChoice::Unicode, |_| None).unwrap(),
         clock: |_| "09:12".to_owned(),
         guided: false,
+        snippets: Snippets::default(),
+        place: Place { from: "/".into(), home: None },
     };
     let model = Model::new(SessionId::new("chief").unwrap(), Registration::Registered);
     let mut app = App::new(model, settings, []);

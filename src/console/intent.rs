@@ -431,7 +431,7 @@ pub const ACTIONS: &[Action] = &[
         "page-down",
         &["pagedown"],
         PAGING,
-        "more of the question",
+        "read on",
         "Page down; while writing, in the question",
         Intent::PageDown,
     ),

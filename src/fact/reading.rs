@@ -110,7 +110,8 @@ pub struct Hits {
 pub struct TipRead {
     /// The end.
     pub tip: Tip,
-    /// What the user said first on it alone, how that begins; empty where that is the words.
+    /// What was said first on it alone, by the user if there is anything, how that begins; empty where
+    /// that is the words.
     pub first: Untrusted,
     /// The words.
     pub words: Untrusted,

@@ -89,7 +89,7 @@ pub struct Tip {
     /// When the entry was written after which it left the others; none where it left none, or that does
     /// not say.
     pub forked: Option<u64>,
-    /// The first message of the user since then.
+    /// The first message of the user since then, else the first in which somebody speaks.
     pub first: Option<Item>,
     /// The last entry of it in which somebody speaks.
     pub words: Option<Item>,
@@ -288,15 +288,16 @@ impl Growth {
             let up = || self.up(entries, Some(end));
             let own = |at: &usize| self.children[*at] < 2;
             let fork = up().find(|at| !own(at)).map(|at| entries[at].at);
-            let asked = up().take_while(own).filter(|at| entries[*at].kind == Kind::User).last();
             let speaks = |at: &usize| matches!(entries[*at].kind, Kind::User | Kind::Assistant);
+            let begun = up().take_while(own).filter(speaks).last();
+            let asked = up().take_while(own).filter(|at| entries[*at].kind == Kind::User).last();
             Tip {
                 offset: entries[end].offset,
                 at: entries[end].at,
                 own: up().take_while(own).count(),
                 is_latest: end + 1 == entries.len(),
                 forked: fork.filter(|at| *at > 0),
-                first: asked.and_then(|at| Item::of(&entries[at])),
+                first: asked.or(begun).and_then(|at| Item::of(&entries[at])),
                 words: up().take(MAX_WORDLESS).find(speaks).and_then(|at| Item::of(&entries[at])),
             }
         };

@@ -50,7 +50,7 @@ fn the_key_bar_names_what_the_keys_do() {
     }
     assert!(app.take_effects().iter().all(|effect| !matches!(effect, Effect::Quit)));
     press(&mut app, "i", at(1));
-    let bar = key_bar(&app, 80);
+    let bar = key_bar(&app, 120);
     assert!(bar.contains("l this lead") && !bar.contains("n next match"), "{bar}");
     press(&mut app, "/rows\n", at(1));
     assert!(key_bar(&app, 80).contains("n next match"));

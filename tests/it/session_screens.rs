@@ -206,9 +206,9 @@ fn the_last_words_stand_with_the_question_and_the_footer_offers_what_there_is() 
     assert!(footer(&shown(&app, 80, 24, at(0))).contains("t transcript"));
     press(&mut app, "nr", at(0));
     let low = shown(&app, 80, 12, at(0));
-    assert!(footer(&low).contains("pagedown more of the question"), "{low}");
+    assert!(footer(&low).contains("pagedown read on"), "{low}");
     let high = shown(&app, 120, 60, at(0));
-    assert!(!footer(&high).contains("more of the question"), "{high}");
+    assert!(!footer(&high).contains("read on"), "{high}");
     press(&mut app, "\u{1b}\u{1b}", at(0));
     // Help begins with the screen it is asked for on.
     press(&mut app, "t?", at(0));

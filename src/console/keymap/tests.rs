@@ -171,7 +171,7 @@ fn the_footer_is_made_from_the_table() {
         ("ctrl-j", "new line"),
         ("ctrl-g", "editor"),
         ("esc", "back"),
-        ("pagedown", "more of the question"),
+        ("pagedown", "read on"),
     ];
     assert_eq!(footer, expected.map(|(key, label)| (key.to_owned(), label)));
     let roster = default().footer(Context::Roster, |_| true);

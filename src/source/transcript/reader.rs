@@ -291,9 +291,8 @@ impl Reader {
         }
         let mut tips = Vec::new();
         for tip in self.growth.tips(&self.tail) {
-            let words = words(tip.words, file)?;
             let first = tip.first.filter(|first| tip.words.is_none_or(|last| last.offset != first.offset));
-            let first = opening(first, file)?;
+            let (first, words) = (words(first, file)?, words(tip.words, file)?);
             tips.push(TipRead { tip, first, words });
         }
         self.tips = Some((of.0, of.1, Arc::new(tips)));
@@ -328,7 +327,7 @@ impl Reader {
     }
 }
 
-/// How the last words of a branch begin.
+/// How an entry begins, and that it is the user's.
 fn words(item: Option<Item>, file: &mut Lazy) -> Result<Untrusted, HeaderError> {
     let words = opening(item, file)?;
     let Some(item) = item else { return Ok(words) };

@@ -84,10 +84,10 @@ fn draw_tip(read: &TipRead, now: Now, line: Rect, pen: &mut Pen<'_>, ages: &mut 
     // How it begins tells it from the others, and has its half.
     let room = usize::from(end.saturating_sub(x));
     let beside = if words.is_empty() { 0 } else { (words.width() + 3).min(room / 2) };
-    let first = text::line(format_args!("user: {}", text::line(&read.first)));
+    let first = text::line(&read.first);
     let x = pen.put(x, y, end, &first.truncate_end(room - beside), Role::Text);
     if !words.is_empty() {
-        pen.put(x, y, end, &text::line(format_args!(" \u{2026} {words}")), Role::Muted);
+        pen.put(x, y, end, &text::line(format_args!(" {} {words}", pen.glyphs().separator)), Role::Muted);
     }
 }
 
