@@ -12,6 +12,7 @@ use crate::console::keymap::Keymap;
 use crate::console::theme::{GlyphChoice, Theme};
 use crate::contract::Untrusted;
 use crate::disk::named;
+use crate::turn::settings::TurnConfig;
 
 pub use paths::{Environment, Places};
 
@@ -34,6 +35,8 @@ pub struct Config {
     pub keep_days: Option<NonZeroU32>,
     /// By action the keys that shall do it; the console's keymap judges both.
     pub keys: BTreeMap<String, Vec<String>>,
+    /// What holds for supervised turns.
+    pub turn: TurnConfig,
 }
 
 impl Default for Config {
@@ -45,6 +48,7 @@ impl Default for Config {
             notifications: true,
             keep_days: None,
             keys: BTreeMap::new(),
+            turn: TurnConfig::default(),
         }
     }
 }
@@ -236,6 +240,8 @@ mod tests {
             ("[keys]\nreply = \"R\"\n", "/c/config.toml, line 2, `keys.reply`: "),
             ("register = true\n[sounds]\n", "/c/config.toml, line 2, `sounds`: "),
             ("register = true\nregister = true\n", "/c/config.toml, line 2, `register`: "),
+            ("[turn]\nstall = 5\n", "/c/config.toml, line 2, `turn.stall`: "),
+            ("[turn.adapters.codex]\nstall_ms = -1\n", "/c/config.toml, line 2, `turn.adapters.codex.stall_ms`: "),
             ("a b\n", "/c/config.toml, line 1: "),
         ] {
             let error = parse(text).unwrap_err();

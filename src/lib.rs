@@ -17,3 +17,4 @@ pub mod lead;
 pub mod model;
 pub mod pi;
 pub mod source;
+pub mod turn;
