@@ -25,6 +25,7 @@ mod signals;
 pub mod state;
 pub mod transcript;
 pub mod turn;
+pub mod turns;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -122,6 +123,8 @@ enum Verb {
     Lead(lead::Verb),
     /// Run one turn of an agent (any command), so that it ends and leaves nothing running
     Turn(turn::Arguments),
+    /// Show how the turns of each seat went, and what runs
+    Turns(turns::Arguments),
     /// Check a record file against the contract
     Check(check::Arguments),
     /// Diagnose the setup (read-only)
@@ -308,6 +311,7 @@ impl CommandLine {
                 drop(out);
                 turn::run(&places, &config, arguments)
             }
+            Some(Verb::Turns(arguments)) => turns::run(&globals.places()?, arguments, &mut out),
             Some(Verb::Check(arguments)) => check::run(arguments, &mut out),
             Some(Verb::Doctor) => {
                 doctor::run(&globals.places()?, !globals.no_register, &Environment::of_process(), &mut out)

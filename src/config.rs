@@ -241,7 +241,10 @@ mod tests {
             ("register = true\n[sounds]\n", "/c/config.toml, line 2, `sounds`: "),
             ("register = true\nregister = true\n", "/c/config.toml, line 2, `register`: "),
             ("[turn]\nstall = 5\n", "/c/config.toml, line 2, `turn.stall`: "),
-            ("[turn.adapters.codex]\nstall_ms = -1\n", "/c/config.toml, line 2, `turn.adapters.codex.stall_ms`: "),
+            (
+                "[turn.adapters.codex]\nstall_ms = -1\n",
+                "/c/config.toml, line 2, `turn.adapters.codex.stall_ms`: ",
+            ),
             ("a b\n", "/c/config.toml, line 1: "),
         ] {
             let error = parse(text).unwrap_err();

@@ -18,6 +18,7 @@ use crate::disk::peers::Peer;
 use crate::herd::inventory::Inventory;
 use crate::herd::surroundings::Surroundings;
 use crate::herdr::Registration;
+use crate::turn::history::Picture;
 
 mod inquiry;
 mod inspection;
@@ -75,6 +76,8 @@ pub enum Fact {
     Peers(Arc<PeersRead>),
     /// The pane of one lead, while it is looked at.
     Peek(Arc<Peek>),
+    /// How turns went, while that is looked at.
+    Turns(Arc<Picture>),
     /// Leads that are here and are not ours to see.
     Surroundings(Arc<Surroundings>),
 }
@@ -101,6 +104,7 @@ enum Key {
     ChangesLost,
     Peers,
     Peek,
+    Turns,
     Surroundings,
 }
 
@@ -124,6 +128,7 @@ impl Fact {
             Fact::ChangesLost(_) => Key::ChangesLost,
             Fact::Peers(_) => Key::Peers,
             Fact::Peek(_) => Key::Peek,
+            Fact::Turns(_) => Key::Turns,
             Fact::Surroundings(_) => Key::Surroundings,
         }
     }

@@ -18,6 +18,7 @@ use crate::herd::state_block::Observed;
 use crate::herd::surroundings::Surroundings;
 use crate::herd::{Lead, Roster, project};
 use crate::herdr::Registration;
+use crate::turn::history::Picture;
 
 /// Outcomes, and answers, kept until the views have seen them.
 const MAX_OUTCOMES: usize = 64;
@@ -78,6 +79,7 @@ pub struct Model {
     watching: Watching,
     changes_lost: Option<ChangesLost>,
     peers: Option<Arc<PeersRead>>,
+    turns: Option<Arc<Picture>>,
     peek: Option<Arc<Peek>>,
     surroundings: Option<Arc<Surroundings>>,
     sent: BTreeMap<Uuid, Sent>,
@@ -112,6 +114,7 @@ impl Model {
             watching: Watching::Notified,
             changes_lost: None,
             peers: None,
+            turns: None,
             peek: None,
             surroundings: None,
             sent: BTreeMap::new(),
@@ -222,6 +225,10 @@ impl Model {
             }
             Fact::Peers(peers) => {
                 self.peers = Some(peers);
+                false
+            }
+            Fact::Turns(turns) => {
+                self.turns = Some(turns);
                 false
             }
             Fact::Peek(peek) => {
@@ -426,6 +433,11 @@ impl Model {
     /// look.
     pub fn peers(&self) -> Option<&PeersRead> {
         self.peers.as_deref()
+    }
+
+    /// How turns went, as of the last look; nothing before the first one.
+    pub fn turns(&self) -> Option<&Picture> {
+        self.turns.as_deref()
     }
 
     /// What is on the pane of `lead`, if that was looked at last.

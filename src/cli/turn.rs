@@ -148,9 +148,7 @@ impl Turn<'_> {
         let mut settled = run::run(job, &mut asked).await;
         let line = self.line(&settled);
         let mut ledger = Ledger::new(|line: &Line| {
-            if is_logged
-                && let Err(error) = logs.append(line)
-            {
+            if is_logged && let Err(error) = logs.append(line) {
                 log.warn(&error.to_string());
             }
         });

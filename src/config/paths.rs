@@ -191,7 +191,10 @@ mod tests {
     fn turns_are_logged_where_the_environment_says_else_with_our_state() {
         let logs = |vars: &[(&str, &str)]| find(&Named::default(), vars, Some("/h")).unwrap().turn_logs;
         let plain = logs(&[]);
-        assert_eq!((plain.ours.as_path(), plain.is_named), (Path::new("/h/.local/state/headman/turns"), false));
+        assert_eq!(
+            (plain.ours.as_path(), plain.is_named),
+            (Path::new("/h/.local/state/headman/turns"), false)
+        );
         assert_eq!(plain.others, [Path::new("/h/.commonly/state/turns")]);
         let other = ("COMMONLY_TURN_LOG_DIR", "/h/.commonly/state/turns");
         let named = logs(&[other, ("HEADMAN_TURN_LOG_DIR", "/l")]);

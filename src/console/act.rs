@@ -69,6 +69,10 @@ impl App {
             state.intent(Intent::Open, &self.model);
             return;
         }
+        if let Some(Layer::Turns(state)) = self.layers.last_mut() {
+            state.intent(Intent::Open, &self.model);
+            return;
+        }
         match self.selected().cloned() {
             Some(lead) if self.model.lead(&lead).is_some_and(crate::herd::Lead::needs_you) => {
                 self.open_ask(&lead, false, now);
@@ -112,6 +116,7 @@ impl App {
                 state.text().filter(|(_, whole)| *whole).map(|(text, _)| text.clone())
             }
             Some(Layer::Peers(state)) => state.session(&self.model).cloned(),
+            Some(Layer::Turns(state)) => state.seat().map(Untrusted::from),
             Some(Layer::Peek(state)) => state.text(&self.model).cloned(),
             Some(Layer::Help(_)) => None,
             None => self.roster.selected().map(|lead| match self.model.lead(lead) {

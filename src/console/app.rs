@@ -12,7 +12,7 @@ use super::intent::{Context, Intent};
 use super::keymap::{Keymap, Pressed, Sequence};
 use super::text::{self, Visible};
 use super::theme::{Role, Theme};
-use super::view::{ask, diagnostics, help, inbox, peek, peers, roster};
+use super::view::{ask, diagnostics, help, inbox, peek, peers, roster, turns};
 use crate::chief::inspection::Subject;
 use crate::chief::service::Request;
 use crate::contract::{SessionId, Timestamp, Untrusted, Uuid};
@@ -94,6 +94,8 @@ pub enum Layer {
     Inbox(Box<inbox::State>),
     /// The peers.
     Peers(peers::State),
+    /// How turns went.
+    Turns(turns::State),
     /// A lead's pane.
     Peek(peek::State),
 }
@@ -174,6 +176,7 @@ impl App {
             Some(Layer::Diagnostics(_)) => Context::Diagnostics,
             Some(Layer::Inbox(state)) => state.context(),
             Some(Layer::Peers(_)) => Context::Peers,
+            Some(Layer::Turns(_)) => Context::Turns,
             Some(Layer::Peek(_)) => Context::Peek,
             None => self.roster.context(),
         }
@@ -204,6 +207,7 @@ impl App {
                 Layer::Ask(state) => state.follow(&self.model),
                 Layer::Inbox(state) => state.follow(&self.model),
                 Layer::Peers(state) => state.follow(&self.model),
+                Layer::Turns(state) => state.follow(&self.model),
                 Layer::Help(_) | Layer::Diagnostics(_) | Layer::Peek(_) => {}
             }
         }
@@ -218,6 +222,11 @@ impl App {
     /// Whether somebody looks at the peers, so that they have to be looked at.
     pub fn shows_peers(&self) -> bool {
         self.layers.iter().any(|layer| matches!(layer, Layer::Peers(_)))
+    }
+
+    /// Whether somebody looks at the turns, so that their logs have to be looked at.
+    pub fn shows_turns(&self) -> bool {
+        self.layers.iter().any(|layer| matches!(layer, Layer::Turns(_)))
     }
 
     /// Whose pane somebody looks at, so that it has to be looked at.
@@ -271,7 +280,7 @@ impl App {
                 state.typed(key, &self.model);
                 None
             }
-            Some(Layer::Diagnostics(_) | Layer::Peers(_) | Layer::Peek(_)) => None,
+            Some(Layer::Diagnostics(_) | Layer::Peers(_) | Layer::Turns(_) | Layer::Peek(_)) => None,
             None => {
                 self.roster.typed(key, &self.model, now);
                 None
@@ -369,6 +378,11 @@ impl App {
                 _ if self.shows_peers() => {}
                 _ => self.layers.push(Layer::Peers(peers::State::open(&self.model))),
             },
+            Intent::Turns => match self.layers.last() {
+                Some(Layer::Turns(_)) => drop(self.layers.pop()),
+                _ if self.shows_turns() => {}
+                _ => self.layers.push(Layer::Turns(turns::State::open(&self.model))),
+            },
             Intent::Peek => self.peek(now),
             Intent::Quit => self.quit(),
             Intent::ToggleChief => self.toggle_chief(),
@@ -406,6 +420,7 @@ impl App {
                 Some(Layer::Diagnostics(state)) => state.intent(intent),
                 Some(Layer::Inbox(state)) => state.intent(intent, &self.model),
                 Some(Layer::Peers(state)) => state.intent(intent, &self.model),
+                Some(Layer::Turns(state)) => state.intent(intent, &self.model),
                 Some(Layer::Peek(state)) => state.intent(intent),
                 None => self.roster.intent(intent, &self.model, now),
             },
@@ -439,6 +454,7 @@ impl App {
             Some(Layer::Diagnostics(_) | Layer::Peek(_)) => false,
             Some(Layer::Inbox(state)) => state.back(&self.model),
             Some(Layer::Peers(state)) => state.back(),
+            Some(Layer::Turns(state)) => state.back(),
             None => {
                 self.roster.back(&self.model, now);
                 return;
@@ -514,6 +530,7 @@ impl App {
             (Intent::NextMatch, Some(Layer::Inbox(state))) => state.has_search(),
             (Intent::Peek, Some(Layer::Peek(_))) => false,
             (Intent::Open, Some(Layer::Peers(state))) => !beside && state.can_open(),
+            (Intent::Open, Some(Layer::Turns(state))) => !beside && state.can_open(),
             _ => true,
         }
     }

@@ -67,6 +67,8 @@ pub enum Intent {
     Inbox,
     /// Show the leads' peers and what is queued between them.
     Peers,
+    /// Show how supervised turns went.
+    Turns,
     /// Show what is on the selected lead's pane.
     Peek,
     /// Draw everything anew.
@@ -116,6 +118,8 @@ pub enum Context {
     Inbox,
     /// The peers.
     Peers,
+    /// How turns went.
+    Turns,
     /// A lead's pane.
     Peek,
     /// A question of the console's.
@@ -124,7 +128,7 @@ pub enum Context {
 
 impl Context {
     /// All of them, in the help's order.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Context::Global,
         Context::Roster,
         Context::Detail,
@@ -135,6 +139,7 @@ impl Context {
         Context::Diagnostics,
         Context::Inbox,
         Context::Peers,
+        Context::Turns,
         Context::Peek,
         Context::Confirm,
     ];
@@ -152,6 +157,7 @@ impl Context {
             Context::Diagnostics => "Diagnostics",
             Context::Inbox => "Inbox",
             Context::Peers => "Peers",
+            Context::Turns => "Turns",
             Context::Peek => "Peek",
             Context::Confirm => "Question",
         }
@@ -187,7 +193,7 @@ pub struct Action {
     pub intent: Intent,
 }
 
-use Context::{Ask, Composer, Confirm, Detail, Filter, Global, Help, Inbox, Peek, Peers, Roster};
+use Context::{Ask, Composer, Confirm, Detail, Filter, Global, Help, Inbox, Peek, Peers, Roster, Turns};
 
 const ANYWHERE: &[Context] = &[Global, Composer, Filter, Confirm];
 const BROWSING: &[Context] = &[Global];
@@ -243,7 +249,7 @@ pub const ACTIONS: &[Action] = &[
     action(
         "open",
         &["enter"],
-        &[Roster, Detail, Inbox, Peers],
+        &[Roster, Detail, Inbox, Peers, Turns],
         "open",
         "Open what is selected",
         Intent::Open,
@@ -325,6 +331,7 @@ pub const ACTIONS: &[Action] = &[
     action("peek", &["p"], AT_PANE, "peek", "What is on the lead's pane, read only", Intent::Peek),
     action("lead-inbox", &["l"], LEADS, "", "What the selected lead sent", Intent::LeadInbox),
     action("peers", &["v"], BROWSING, "", "The leads' peers, and what is queued for them", Intent::Peers),
+    action("turns", &["o"], BROWSING, "", "How supervised turns went, and what runs", Intent::Turns),
     action("help", &["?"], BROWSING, "help", "What every key does", Intent::Help),
     action("quit", &["q"], BROWSING, "quit", "Quit, at the root", Intent::Quit),
     action("redraw", &["ctrl-l"], ANYWHERE, "", "Redraw the screen", Intent::Redraw),

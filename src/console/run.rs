@@ -30,6 +30,7 @@ use crate::herdr::reexec::Reexec;
 use crate::herdr::register::Releaser;
 use crate::herdr::{Located, PaneContext, Registration};
 use crate::model::Model;
+use crate::turn::log::TurnLogs;
 
 /// Frames are at least this far apart.
 const FRAME: Duration = Duration::from_millis(8);
@@ -52,6 +53,8 @@ pub struct Options {
     pub keep_days: Option<u32>,
     /// Whether changes of the records are to be told by the system, where it can.
     pub notified: bool,
+    /// Where turns are logged.
+    pub turn_logs: TurnLogs,
     /// Our pane in Herdr; else why leads can't see us there, safe to print.
     pub pane: Result<PaneContext, String>,
     /// Keys in place of the default ones.
@@ -132,6 +135,7 @@ async fn console(options: Options, keymap: Keymap) -> Result<Ended, RunError> {
         may_only_watch: true,
         keep_days: options.keep_days,
         notified: options.notified,
+        turn_logs: Some(options.turn_logs),
         pane: options.pane,
         control,
     })?;
@@ -329,6 +333,10 @@ impl Console {
             self.host
                 .peers_shown
                 .send_if_modified(|shown| std::mem::replace(shown, shows_peers) != shows_peers);
+            let shows_turns = self.app.shows_turns();
+            self.host
+                .turns_shown
+                .send_if_modified(|shown| std::mem::replace(shown, shows_turns) != shows_turns);
             let peeked = self.app.peeked();
             self.host.peeked.send_if_modified(|known| {
                 let changed = *known != peeked;

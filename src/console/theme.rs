@@ -160,6 +160,8 @@ pub struct Glyphs {
     pub on: &'static str,
     /// It doesn't.
     pub off: &'static str,
+    /// Bars of a small chart, from low to high.
+    pub bars: [&'static str; 8],
 }
 
 impl Glyphs {
@@ -183,6 +185,7 @@ pub const UNICODE: Glyphs = Glyphs {
     more_below: "↓",
     on: "●",
     off: "○",
+    bars: ["▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"],
 };
 
 /// For the others.
@@ -208,6 +211,7 @@ pub const ASCII: Glyphs = Glyphs {
     more_below: "v",
     on: "*",
     off: "o",
+    bars: ["_", ".", "-", "~", "=", "+", "*", "#"],
 };
 
 /// Which glyphs to use.

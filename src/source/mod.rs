@@ -6,4 +6,5 @@ pub mod peek;
 pub mod peers;
 pub mod records;
 pub mod surroundings;
+pub mod turns;
 pub mod watch;

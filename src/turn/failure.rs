@@ -204,8 +204,16 @@ mod tests {
         assert_eq!(all[1], [(900, true); 8]);
         assert_eq!(all[2].iter().map(|it| it.0).collect::<Vec<_>>(), [60, 120, 240, 480, 900, 900, 900, 900]);
         assert!(all[2].iter().all(|it| !it.1));
-        let runtime =
-            [(5, false), (10, false), (60, true), (120, true), (240, true), (480, true), (900, true), (900, true)];
+        let runtime = [
+            (5, false),
+            (10, false),
+            (60, true),
+            (120, true),
+            (240, true),
+            (480, true),
+            (900, true),
+            (900, true),
+        ];
         assert_eq!(all[3], runtime);
         assert_eq!(Class::Runtime.advice(u32::MAX).after.as_secs(), 900);
     }

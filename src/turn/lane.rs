@@ -153,7 +153,9 @@ mod tests {
     #[test]
     fn a_tail_holds_the_last_bytes_and_no_more() {
         let mut tail = Tail::of(4);
-        for (more, last) in [("ab", "ab"), ("cd", "abcd"), ("e", "bcde"), ("0123456789", "6789"), ("", "6789")] {
+        for (more, last) in
+            [("ab", "ab"), ("cd", "abcd"), ("e", "bcde"), ("0123456789", "6789"), ("", "6789")]
+        {
             tail.push(more.as_bytes());
             assert_eq!(tail.bytes(), last.as_bytes());
             assert!(tail.bytes.len() <= 8);

@@ -117,14 +117,26 @@ mod tests {
 
     #[test]
     fn every_outcome_but_two_is_not_ok() {
-        let names = ["delivered", "silent", "reply_lost", "claim_lost", "server_skipped", "server_refused", "upstream_refused"];
+        let names = [
+            "delivered",
+            "silent",
+            "reply_lost",
+            "claim_lost",
+            "server_skipped",
+            "server_refused",
+            "upstream_refused",
+        ];
         for name in names {
             let outcome = Outcome::delivery(name).unwrap();
             assert_eq!(serde_json::to_value(outcome).unwrap(), name);
             assert_eq!(outcome.is_ok(), ["delivered", "silent"].contains(&name), "{name}");
         }
         assert_eq!(Outcome::delivery("failed"), None);
-        let keys: Vec<String> = String::from_utf8(line(None).to_bytes()).unwrap().split("\":").filter_map(|it| Some(it.rsplit_once('"')?.1.to_owned())).collect();
+        let keys: Vec<String> = String::from_utf8(line(None).to_bytes())
+            .unwrap()
+            .split("\":")
+            .filter_map(|it| Some(it.rsplit_once('"')?.1.to_owned()))
+            .collect();
         assert_eq!(keys.len(), 25, "{keys:?}");
     }
 }

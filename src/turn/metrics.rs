@@ -188,7 +188,10 @@ mod tests {
 
     #[test]
     fn signals_and_times_have_one_form() {
-        assert_eq!((signal_name(9), signal_name(15), signal_name(40)), ("SIGKILL".into(), "SIGTERM".into(), "SIG40".into()));
+        assert_eq!(
+            (signal_name(9), signal_name(15), signal_name(40)),
+            ("SIGKILL".into(), "SIGTERM".into(), "SIG40".into())
+        );
         assert_eq!(time(1_780_000_000_000), "2026-05-28T20:26:40.000Z");
         assert_eq!(time(u64::MAX), "1970-01-01T00:00:00.000Z");
     }

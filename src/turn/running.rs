@@ -45,7 +45,26 @@ pub struct Running {
     pub since: Option<Timestamp>,
     /// Its processes, where its supervisor was killed; none while that lives.
     pub left: Option<Vec<i32>>,
-    path: PathBuf,
+    /// Its file.
+    pub path: PathBuf,
+}
+
+impl Running {
+    /// What is to be said of it; `since` is for how long.
+    pub fn told(&self, since: &str) -> String {
+        let Self { adapter, supervisor, left, .. } = self;
+        match left {
+            None => format!("runs for {since} ({adapter}, supervisor {supervisor})"),
+            Some(left) if left.is_empty() => {
+                format!("begun {since} ago: its supervisor {supervisor} was killed, nothing of it runs")
+            }
+            Some(left) => {
+                let left: Vec<String> = left.iter().map(ToString::to_string).collect();
+                let left = left.join(", ");
+                format!("begun {since} ago: its supervisor {supervisor} was killed, {left} still run")
+            }
+        }
+    }
 }
 
 /// The file of this process, gone with it.
@@ -63,7 +82,13 @@ impl Drop for Announced {
 ///
 /// # Errors
 /// What the disk or the file says, safe to print.
-pub fn announce(logs: &Path, seat: &str, adapter: &str, turn: Uuid, at: Timestamp) -> Result<Announced, String> {
+pub fn announce(
+    logs: &Path,
+    seat: &str,
+    adapter: &str,
+    turn: Uuid,
+    at: Timestamp,
+) -> Result<Announced, String> {
     let directory = logs.join(DIRECTORY);
     durable::ensure_directory(&directory).map_err(|error| error.to_string())?;
     let pid = rustix::process::getpid().as_raw_nonzero().get();
@@ -80,10 +105,11 @@ pub fn announce(logs: &Path, seat: &str, adapter: &str, turn: Uuid, at: Timestam
     let path = directory.join(format!("{pid}.json"));
     let bytes = serde_json::to_vec(&written).map_err(|error| error.to_string())?;
     // Of no use after a crash of the system, so it need not outlive one.
-    let mut file = durable::open_private(&path)
-        .map_err(|reason| format!("{}: {reason}", durable::shown(&path)))?;
+    let mut file =
+        durable::open_private(&path).map_err(|reason| format!("{}: {reason}", durable::shown(&path)))?;
     let announced = Announced(path);
-    let write = |file: &mut std::fs::File| file.set_len(0).and_then(|()| std::io::Write::write_all(file, &bytes));
+    let write =
+        |file: &mut std::fs::File| file.set_len(0).and_then(|()| std::io::Write::write_all(file, &bytes));
     write(&mut file).map_err(|error| DiskError::io("write", &announced.0)(error).to_string())?;
     Ok(announced)
 }

@@ -93,7 +93,8 @@ impl Settings {
         let own = config.adapters.get(adapter).cloned().unwrap_or_default();
         let json_lines = own.json_lines.unwrap_or(matches!(adapter, "codex" | "pi-json"));
         let named = variable_part(adapter);
-        let flag = |time: Option<Duration>| time.map(|time| u64::try_from(time.as_millis()).unwrap_or(MAX_MS));
+        let flag =
+            |time: Option<Duration>| time.map(|time| u64::try_from(time.as_millis()).unwrap_or(MAX_MS));
 
         let stall = flag(flags.stall)
             .or_else(|| from_environment(&format!("STALL_MS_{named}"), &env, &mut warnings))
@@ -110,7 +111,8 @@ impl Settings {
         let timeout_ms = timeout.unwrap_or(TIMEOUT_MS).min(MAX_MS);
         let stall_ms = stall.unwrap_or(if json_lines { STALL_MS } else { 0 }).min(MAX_MS);
         let with_backstop = if timeout_ms == 0 { 0 } else { timeout_ms + BACKSTOP_MS };
-        if (stall.is_some() || timeout.is_some()) && stall_ms > 0 && timeout_ms > 0 && stall_ms >= timeout_ms {
+        if (stall.is_some() || timeout.is_some()) && stall_ms > 0 && timeout_ms > 0 && stall_ms >= timeout_ms
+        {
             warnings.push(format!(
                 "the stall window of {stall_ms} ms can't fire before the turn's budget of {timeout_ms} ms"
             ));
@@ -170,12 +172,19 @@ mod tests {
 
     #[test]
     fn adapters_that_write_lines_stall_and_others_do_not() {
-        for (adapter, stall_ms, json_lines) in
-            [("codex", STALL_MS, true), ("pi-json", STALL_MS, true), ("claude", 0, false), ("pi", 0, false), ("x", 0, false)]
-        {
+        for (adapter, stall_ms, json_lines) in [
+            ("codex", STALL_MS, true),
+            ("pi-json", STALL_MS, true),
+            ("claude", 0, false),
+            ("pi", 0, false),
+            ("x", 0, false),
+        ] {
             let (settings, warnings) = resolve(adapter, Flags::default(), &[], "");
             assert_eq!((settings.stall_ms, settings.json_lines), (stall_ms, json_lines), "{adapter}");
-            assert_eq!((settings.timeout_ms, settings.wall_ms, settings.grace_ms), (900_000, 960_000, 15_000));
+            assert_eq!(
+                (settings.timeout_ms, settings.wall_ms, settings.grace_ms),
+                (900_000, 960_000, 15_000)
+            );
             assert_eq!((settings.startup_ms, warnings.len()), (0, 0));
         }
     }
@@ -210,13 +219,17 @@ mod tests {
         let passed_over = [("HEADMAN_TURN_STALL_MS", "x"), ("COMMONLY_SUPERVISE_STALL_MS", "7")];
         assert_eq!(stall("codex", &passed_over), (7, 1));
         assert_eq!(stall("codex", &[("HEADMAN_TURN_STALL_MS", "0")]), (0, 0));
-        let (settings, _) = resolve("codex", Flags { timeout: Some(Duration::ZERO), ..Flags::default() }, &[], "");
+        let (settings, _) =
+            resolve("codex", Flags { timeout: Some(Duration::ZERO), ..Flags::default() }, &[], "");
         assert_eq!((settings.timeout_ms, settings.wall_ms), (0, 0));
     }
 
     #[test]
     fn no_time_is_longer_than_can_be_waited_for() {
-        let vars = [("HEADMAN_TURN_WALL_BACKSTOP_MS", "99999999999999999999999"), ("HEADMAN_TURN_CANCEL_GRACE_MS", "3000000000")];
+        let vars = [
+            ("HEADMAN_TURN_WALL_BACKSTOP_MS", "99999999999999999999999"),
+            ("HEADMAN_TURN_CANCEL_GRACE_MS", "3000000000"),
+        ];
         let flags = Flags { timeout: Some(Duration::MAX), ..Flags::default() };
         let (settings, _) = resolve("pi", flags, &vars, "");
         assert_eq!((settings.wall_ms, settings.grace_ms, settings.timeout_ms), (MAX_MS, MAX_MS, MAX_MS));

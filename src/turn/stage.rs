@@ -50,9 +50,9 @@ pub(super) async fn start(start: Start<'_>) -> io::Result<Child> {
 }
 
 #[cfg(target_os = "linux")]
-pub(super) use linux::start;
-#[cfg(target_os = "linux")]
 pub use linux::become_command;
+#[cfg(target_os = "linux")]
+pub(super) use linux::start;
 
 #[cfg(target_os = "linux")]
 mod linux {
@@ -108,7 +108,9 @@ mod linux {
             Err(error) => Some(error),
             Ok(()) => match &said[..] {
                 [READY] => None,
-                [READY, number @ ..] => number.try_into().map(i32::from_le_bytes).ok().map(io::Error::from_raw_os_error),
+                [READY, number @ ..] => {
+                    number.try_into().map(i32::from_le_bytes).ok().map(io::Error::from_raw_os_error)
+                }
                 _ => Some(io::Error::other("headman could not start itself for it")),
             },
         };

@@ -54,9 +54,9 @@ impl Process {
 }
 
 #[cfg(target_os = "linux")]
-pub use linux::{all, boot, has_variable, start_of};
-#[cfg(target_os = "linux")]
 use linux::send;
+#[cfg(target_os = "linux")]
+pub use linux::{all, boot, has_variable, start_of};
 
 #[cfg(target_os = "linux")]
 mod linux {
@@ -125,9 +125,9 @@ mod linux {
 }
 
 #[cfg(not(target_os = "linux"))]
-pub use other::{all, boot, has_variable, start_of};
-#[cfg(not(target_os = "linux"))]
 use other::send;
+#[cfg(not(target_os = "linux"))]
+pub use other::{all, boot, has_variable, start_of};
 
 /// Systems without `/proc`: processes are listed by `ps`, and known by their pid alone. One that left
 /// its group and lost its parent is not found.
@@ -181,7 +181,15 @@ mod tests {
 
     #[test]
     fn below_is_who_descends_and_a_circle_ends() {
-        let all = [process(2, 1), process(3, 2), process(4, 3), process(5, 9), process(6, 7), process(7, 6), process(3, 4)];
+        let all = [
+            process(2, 1),
+            process(3, 2),
+            process(4, 3),
+            process(5, 9),
+            process(6, 7),
+            process(7, 6),
+            process(3, 4),
+        ];
         let pids = |root| {
             let mut pids: Vec<i32> = below(root, &all).iter().map(|it| it.pid).collect();
             pids.sort_unstable();

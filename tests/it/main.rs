@@ -81,3 +81,5 @@ mod support;
 mod surroundings;
 mod terminal_pty;
 mod transcript;
+mod turn_log;
+mod turns;

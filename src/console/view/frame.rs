@@ -5,7 +5,7 @@ use std::time::Duration;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 
-use super::{ask, detail, diagnostics, help, inbox, peek, peers, roster};
+use super::{ask, detail, diagnostics, help, inbox, peek, peers, roster, turns};
 use crate::console::age::Ages;
 use crate::console::app::{App, Confirm, Layer};
 use crate::console::intent::Intent;
@@ -321,6 +321,7 @@ fn views(app: &App, now: Now, body: Rect, pen: &mut Pen<'_>, ages: &mut Ages) ->
         }
         Some(Layer::Peek(state)) => peek::draw::draw(state, &app.model, now, body, pen, ages),
         Some(Layer::Peers(state)) => peers::draw::draw(state, &app.model, now, body, pen, ages),
+        Some(Layer::Turns(state)) => turns::draw::draw(state, &app.model, now, body, pen, ages),
         None => home(app, now, body, pen, ages),
     }
     None

@@ -12,6 +12,7 @@ pub mod list;
 pub mod peek;
 pub mod peers;
 pub mod roster;
+pub mod turns;
 
 use super::intent::Intent;
 use super::keymap::Keymap;
