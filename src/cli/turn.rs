@@ -22,7 +22,7 @@ use crate::contract::Uuid;
 use crate::turn::ledger::{self, Ledger};
 use crate::turn::metrics::{self, Line, Outcome, time};
 use crate::turn::passage::Passage;
-use crate::turn::run::{self, Asked, Input, Job, Settled};
+use crate::turn::run::{self, End, Input, Job, Settled};
 use crate::turn::settings::{Flags, Settings};
 use crate::turn::{Failure as TurnFailure, running};
 
@@ -206,7 +206,7 @@ impl Turn<'_> {
         &self,
         settled: &mut Settled,
         delivery: Option<Delivery>,
-        asked: &mut mpsc::UnboundedReceiver<Asked>,
+        asked: &mut mpsc::UnboundedReceiver<End>,
     ) -> Outcome {
         let [out, err] = std::mem::take(&mut settled.passages);
         let told = async {
@@ -224,12 +224,9 @@ impl Turn<'_> {
             }
         };
         let ended = async {
-            while let Some(asked) = asked.recv().await {
-                if matches!(asked, Asked::End { .. }) {
-                    return;
-                }
+            if asked.recv().await.is_none() {
+                std::future::pending::<()>().await;
             }
-            std::future::pending().await
         };
         tokio::select! {
             outcome = told => outcome,
@@ -262,7 +259,7 @@ fn tell_left(left: &running::Running) {
 
 /// Tells what asks a turn to end, and which signal was the first to do so. One that was ignored when we were started
 /// (`nohup`) stays so.
-fn listen() -> std::io::Result<(mpsc::UnboundedReceiver<Asked>, tokio::sync::watch::Receiver<Option<i32>>)> {
+fn listen() -> std::io::Result<(mpsc::UnboundedReceiver<End>, tokio::sync::watch::Receiver<Option<i32>>)> {
     let (sender, asked) = mpsc::unbounded_channel();
     let (first, by) = tokio::sync::watch::channel(None);
     let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup(), SignalKind::quit()];
@@ -274,16 +271,12 @@ fn listen() -> std::io::Result<(mpsc::UnboundedReceiver<Asked>, tokio::sync::wat
             let is_told = [SignalKind::interrupt(), SignalKind::quit()].contains(&kind);
             while signals.recv().await.is_some() {
                 first.send_if_modified(|first| first.replace(first.unwrap_or(kind.as_raw_value())).is_none());
-                if sender.send(Asked::End { is_told }).is_err() {
+                if sender.send(End { is_told }).is_err() {
                     return;
                 }
             }
         });
     }
-    let mut continued = signal(SignalKind::from_raw(rustix::process::Signal::CONT.as_raw()))?;
-    tokio::spawn(async move {
-        while continued.recv().await.is_some() && sender.send(Asked::Continued).is_ok() {}
-    });
     Ok((asked, by))
 }
 

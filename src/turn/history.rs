@@ -78,7 +78,8 @@ impl History {
                 troubles.push(format!("{}: {reason}", durable::shown(&path)));
             }
             if followed.damaged > 0 {
-                troubles.push(format!("{}: {} lines are no turns", durable::shown(&path), followed.damaged));
+                let lines = if followed.damaged == 1 { "line is no turn" } else { "lines are no turns" };
+                troubles.push(format!("{}: {} {lines}", durable::shown(&path), followed.damaged));
             }
         }
         let running = logs.directories().into_iter().flat_map(running::look).collect();

@@ -29,6 +29,9 @@ const EXIT_WAIT: Duration = Duration::from_secs(3);
 const DRAIN: Duration = Duration::from_secs(1);
 /// How long one that is ended from outside may take to end by itself.
 const CANCELLED_GRACE: Duration = Duration::from_secs(2);
+/// Woken so long after the stall window's end, we were stopped ourselves, or the system was: silence
+/// meanwhile tells nothing.
+const LATE: Duration = Duration::from_secs(1);
 /// Between two looks for processes that were left to us and have ended.
 const REAP: Duration = Duration::from_secs(1);
 /// Bytes of what was said last that its class is found in.
@@ -65,16 +68,11 @@ pub struct Job<'a> {
     pub program: PathBuf,
 }
 
-/// What is asked of a run while it goes on.
+/// Somebody wants a run to end; said a second time, at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Asked {
-    /// To end; asked a second time, at once.
-    End {
-        /// Whether it was told so as well, by a key at its terminal.
-        is_told: bool,
-    },
-    /// Nothing: but we were stopped for a while, and its silence meanwhile tells nothing.
-    Continued,
+pub struct End {
+    /// Whether it was told so as well, by a key at its terminal.
+    pub is_told: bool,
 }
 
 /// What happened, for whoever looks; kept in memory only.
@@ -146,7 +144,7 @@ impl Settled {
 /// Runs `job` until it has settled. This process then has, and must have, no children but the run's:
 /// on Linux those whose parent ended become ours. To be called on a thread that lives as long as the
 /// run ([`stage`]).
-pub async fn run(job: Job<'_>, asked: &mut mpsc::UnboundedReceiver<Asked>) -> Settled {
+pub async fn run(job: Job<'_>, asked: &mut mpsc::UnboundedReceiver<End>) -> Settled {
     let (began, started) = (ledger::now(), Instant::now());
     let keep = job.keep.max(SAID);
     let settings = *job.settings;
@@ -187,6 +185,7 @@ struct Root {
 impl Root {
     /// Whether it has ended. It is not waited for by that, so its pid stays its own.
     fn has_ended(&self) -> bool {
+        // Or it was waited for.
         let look = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
         !matches!(rustix::process::waitid(WaitId::Pid(self.pid), look), Ok(None))
     }
@@ -245,6 +244,8 @@ struct Ladder {
     settings: Settings,
     began: Instant,
     progress: Instant,
+    /// Since when its first byte is waited for.
+    awaited: Instant,
     /// Whether anything came yet.
     has_begun: bool,
     cause: Option<Cause>,
@@ -261,6 +262,7 @@ impl Ladder {
             settings,
             began: now,
             progress: now,
+            awaited: now,
             has_begun: false,
             cause: None,
             kill_at: None,
@@ -276,7 +278,7 @@ impl Ladder {
 
     fn stall_at(&self) -> Option<Instant> {
         let after = |ms: u64, from: Instant| (ms > 0).then(|| from + Duration::from_millis(ms));
-        let startup = after(self.settings.startup_ms, self.began).filter(|_| !self.has_begun);
+        let startup = after(self.settings.startup_ms, self.awaited).filter(|_| !self.has_begun);
         [startup, after(self.settings.stall_ms, self.progress)].into_iter().flatten().min()
     }
 
@@ -316,6 +318,7 @@ impl Running {
         };
         let start = Start {
             command: job.command,
+            #[cfg(target_os = "linux")]
             program: &job.program,
             turn: job.turn,
             stdin: if input == Input::Inherited { Stdio::inherit() } else { Stdio::piped() },
@@ -349,7 +352,7 @@ impl Running {
     }
 
     /// Until the root has ended, or was killed.
-    async fn supervise(mut self, mut ladder: Ladder, asked: &mut mpsc::UnboundedReceiver<Asked>) -> Ended {
+    async fn supervise(mut self, mut ladder: Ladder, asked: &mut mpsc::UnboundedReceiver<End>) -> Ended {
         let mut reaped = Instant::now();
         let mut nobody_asks = false;
         loop {
@@ -386,8 +389,7 @@ impl Running {
                 }
                 told = asked.recv(), if !nobody_asks => match told {
                     None => nobody_asks = true,
-                    Some(Asked::Continued) => ladder.progress = Instant::now(),
-                    Some(Asked::End { is_told }) => self.end_from_outside(&mut ladder, is_told),
+                    Some(End { is_told }) => self.end_from_outside(&mut ladder, is_told),
                 },
                 () = sleep => {}
                 step = self.out.step() => if let Step::Came { line_ended } = step {
@@ -400,8 +402,23 @@ impl Running {
             }
         }
         // Killed or not: the turn is over, and nothing of it goes on.
-        let left = end_all(self.root.pid).await;
+        let left = if self.has_left_nothing() { Vec::new() } else { end_all(self.root.pid).await };
         Ended { running: self, ladder, left }
+    }
+
+    /// Whether the root has ended, and we have no other children. Then nothing is below us, as whoever
+    /// loses its parent becomes our child. So it is for most turns, which saves walking.
+    #[cfg(target_os = "linux")]
+    fn has_left_nothing(&mut self) -> bool {
+        let look = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
+        self.root.has_ended()
+            && matches!(self.root.child.try_wait(), Ok(Some(_)))
+            && matches!(rustix::process::waitid(WaitId::All, look), Err(rustix::io::Errno::CHILD))
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn has_left_nothing(&mut self) -> bool {
+        false
     }
 
     /// The next rung; whether it is the last.
@@ -412,7 +429,11 @@ impl Running {
             return true;
         }
         let now = Instant::now();
-        if ladder.stall_at().is_some_and(|at| at <= now) {
+        if let Some(at) = ladder.stall_at().filter(|at| *at <= now) {
+            if now - at > LATE {
+                (ladder.progress, ladder.awaited) = (now, now);
+                return false;
+            }
             ladder.cause = Some(Cause::Stall);
             ladder.note(Event::Stalled);
         } else {
@@ -534,19 +555,25 @@ fn own_pid() -> i32 {
 }
 
 /// Kills everything below us, walking again until twice nothing was found, for [`EXIT_WAIT`] at
-/// most; what is left. The root is not waited for, so that its pid stays its own.
+/// most; what is left. The root itself is left to be waited for.
 async fn end_all(root: Pid) -> Vec<Process> {
     let end = Instant::now() + EXIT_WAIT;
     let mut empty = 0;
     let mut pause = Duration::from_micros(500);
     loop {
         let Ok(all) = tree::all() else {
-            // Without a list there are only the root and its group, if it has one.
-            let _ = rustix::process::kill_process_group(root, Signal::KILL);
-            let _ = rustix::process::kill_process(root, Signal::KILL);
+            // Without a list there is only the root, if it was not waited for: then its pid may be
+            // another's.
+            let own = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
+            if rustix::process::waitid(WaitId::Pid(root), own).is_ok() {
+                let _ = rustix::process::kill_process_group(root, Signal::KILL);
+                let _ = rustix::process::kill_process(root, Signal::KILL);
+            }
             return Vec::new();
         };
         reap(&all, root);
+        #[cfg(not(target_os = "linux"))]
+        let _ = rustix::process::kill_process_group(root, Signal::KILL);
         let below = tree::below(own_pid(), &all);
         let alive: Vec<Process> = below.into_iter().filter(|it| !it.is_zombie).collect();
         for process in &alive {

@@ -7,6 +7,7 @@
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::CommandExt;
+#[cfg(target_os = "linux")]
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -23,6 +24,7 @@ pub(super) struct Start<'a> {
     /// The command and its arguments.
     pub(super) command: &'a [OsString],
     /// This program.
+    #[cfg(target_os = "linux")]
     pub(super) program: &'a Path,
     pub(super) turn: Uuid,
     pub(super) stdin: Stdio,

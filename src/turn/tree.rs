@@ -137,7 +137,11 @@ mod other {
 
     /// Every process.
     pub fn all() -> io::Result<Vec<Process>> {
-        let listed = std::process::Command::new("ps").args(["-axo", "pid=,ppid=,pgid=,stat="]).output()?;
+        let mut ps = std::process::Command::new("ps");
+        let ps = ps.args(["-axo", "pid=,ppid=,pgid=,stat="]).stdout(std::process::Stdio::piped()).spawn()?;
+        // It is a child of ours as well, and lists itself.
+        let own = Pid::from_child(&ps).as_raw_nonzero().get();
+        let listed = ps.wait_with_output()?;
         let line = |line: &str| {
             let mut fields = line.split_ascii_whitespace();
             Some(Process {
@@ -148,7 +152,11 @@ mod other {
                 start: 0,
             })
         };
-        Ok(String::from_utf8_lossy(&listed.stdout).lines().filter_map(line).collect())
+        Ok(String::from_utf8_lossy(&listed.stdout)
+            .lines()
+            .filter_map(line)
+            .filter(|it| it.pid != own)
+            .collect())
     }
 
     /// 0 where there is such a process.

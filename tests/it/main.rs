@@ -83,3 +83,4 @@ mod terminal_pty;
 mod transcript;
 mod turn_log;
 mod turns;
+mod turns_wild;
