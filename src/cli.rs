@@ -257,6 +257,8 @@ impl Invocation {
 impl CommandLine {
     fn run(self, go_on: Option<GoOn>) -> Result<Exit, Failure> {
         let Self { globals, verb } = &self;
+        #[cfg(debug_assertions)]
+        crate::disk::crash::check().map_err(|why| Failure::usage(why, "The points are in disk/crash.rs"))?;
         if let Some(log) = &globals.log {
             start_log(log)?;
         }

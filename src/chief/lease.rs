@@ -32,8 +32,11 @@ impl Place {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LeaseError {
     /// Another console of this state directory holds it or is about to.
-    #[error("another headman with this identity holds the lease or is about to take it")]
-    OwnConsole,
+    #[error("{} holds the lease or is about to take it", another(*.by))]
+    OwnConsole {
+        /// The process that most likely does.
+        by: Option<u32>,
+    },
     /// The file of the advisory lock can't be used.
     #[error(transparent)]
     Sidecar(#[from] SidecarError),
@@ -43,6 +46,27 @@ pub enum LeaseError {
     /// The disk failed.
     #[error(transparent)]
     Disk(#[from] DiskError),
+}
+
+fn another(by: Option<u32>) -> String {
+    let another = "another headman with this identity";
+    match by {
+        None => another.to_owned(),
+        Some(pid) => {
+            format!("{another} (process {pid}: if it is stopped, `kill -CONT {pid}` continues it)")
+        }
+    }
+}
+
+impl LeaseError {
+    /// Whether another process holds the lease, or is about to.
+    pub fn is_occupied(&self) -> bool {
+        match self {
+            Self::OwnConsole { .. } => true,
+            Self::Lock(error) => error.is_occupied(),
+            Self::Sidecar(_) | Self::Disk(_) => false,
+        }
+    }
 }
 
 /// The lease, held by this process.
@@ -68,7 +92,8 @@ impl Lease {
     ) -> Result<Self, LeaseError> {
         crash_steps_of!("lease");
         durable::ensure_directories(parent_of_data_root(data_root), runtime.root())?;
-        let mut sidecar = Sidecar::take(sidecar_path)?.ok_or(LeaseError::OwnConsole)?;
+        let own = || LeaseError::OwnConsole { by: Sidecar::last_claimant(sidecar_path) };
+        let mut sidecar = Sidecar::take(sidecar_path)?.ok_or_else(own)?;
         let claim = Claim::own();
         sidecar.remember(&claim)?;
         crash_step!("remembered");

@@ -15,14 +15,13 @@ use self::queue::Queue;
 use self::sending::{Outgoing, SendResult};
 use super::claim::{NotChief, claim, other_chief, release};
 use super::inquiry::Which;
-use super::lease::{Lease, LeaseError, Place};
+use super::lease::{Lease, Place};
 use super::requeue::sent_of;
 use super::staff::{Letter, Office, Reply};
 use super::state_dir::{Identity, StateDir, StateError};
 use crate::contract::role::Role;
 use crate::contract::{SessionId, Untrusted, Uuid};
 use crate::disk::DiskThread;
-use crate::disk::lock::LockError;
 use crate::disk::thread::DiskThreadGone;
 use crate::fact::{Done, Fact, FactSender, Fate, Inquiry, OtherChief, Outcome, Standing};
 use crate::herdr::{Client, Registrar, Snapshot};
@@ -250,9 +249,9 @@ impl Service {
             Ok(Ok(Identity { role: Role::Chief, .. })) => {
                 if let Err(error) = self.become_chief().await {
                     let standing = match &error {
-                        NotChief::Lease(
-                            LeaseError::OwnConsole | LeaseError::Lock(LockError::Occupied { .. }),
-                        ) => Standing::Suspended(self.other_chief().await),
+                        NotChief::Lease(error) if error.is_occupied() => {
+                            Standing::Suspended(self.other_chief().await)
+                        }
                         _ => Standing::Observer {
                             chief: self.other_chief().await,
                             refused: Some(error.to_string()),

@@ -19,8 +19,8 @@ use super::out::{Out, note};
 use crate::chief::state_dir::StateDir;
 use crate::config::Places;
 use crate::contract::{SessionId, Timestamp, Untrusted};
+use crate::disk::durable;
 use crate::disk::inbox::InboxError;
-use crate::disk::{LockError, durable};
 use crate::herdr::Located;
 use crate::herdr::reexec::GoOn;
 use crate::lead::peers::PresenceError;
@@ -230,7 +230,7 @@ fn of_unable(what: &str, error: &Unable) -> Failure {
             format!("can't {what}: {error}"),
             "Let only one program open this session",
         ),
-        Unable::Withdrawn(_) => Failure::new(
+        Unable::Forgotten(_) | Unable::Withdrawn(_) => Failure::new(
             Exit::No,
             "unhealthy",
             format!("can't {what}: {error}"),
@@ -249,7 +249,7 @@ fn not_opened(what: &str, error: &OpenError) -> Failure {
             "Leave Chief mode there, or be another session",
         ),
         OpenError::Session(error) => of_session(what, error),
-        OpenError::Presence(PresenceError::Lock(LockError::Occupied { .. })) => {
+        OpenError::Presence(PresenceError::Lock(error)) if error.is_occupied() => {
             Failure::new(Exit::No, "open", message, "Use the one that is open, or end it first")
         }
         OpenError::Presence(PresenceError::Record(crate::disk::RecordError::Invalid(_))) => {

@@ -9,8 +9,11 @@
 //! `HEADMAN_WAIT_AT=NAME,…` has it wait instead where it first reaches each of those points, so that others
 //! can do something in between: until whoever opens the FIFO of that name in the directory
 //! `HEADMAN_WAIT_FOR` to write has closed it again.
+//!
+//! A point that is none ends `headman` with an error that names it.
 
 use std::cell::Cell;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -187,22 +190,47 @@ enum Plan {
 fn plan() -> Option<&'static Plan> {
     static PLAN: OnceLock<Option<Plan>> = OnceLock::new();
     let plan = PLAN.get_or_init(|| {
-        let is_point = |name: &str| POINTS.contains(&name);
-        let [at, fifos] = WAIT.map(std::env::var_os);
-        if let (Some(at), Some(fifos)) = (at, fifos) {
-            let names: Vec<String> = at.to_str()?.split(',').map(str::to_owned).collect();
-            assert!(names.iter().all(|name| is_point(name)), "{}: {names:?} are no points", WAIT[0]);
-            return Some(Plan::Wait { names: Mutex::new(names), fifos: fifos.into() });
-        }
-        let wanted = std::env::var(VARIABLE).ok()?;
-        let (name, left) = match wanted.rsplit_once(':') {
-            Some((name, times)) if is_point(name) => (name, times.parse::<u64>().ok()?.checked_sub(1)?),
-            _ => (&*wanted, 0),
-        };
-        assert!(is_point(name), "{VARIABLE}: there is no point {name}");
-        Some(Plan::End { name: name.to_owned(), left: AtomicU64::new(left) })
+        let asked = asked(|name| std::env::var_os(name));
+        assert!(asked.is_ok(), "{}", asked.err().unwrap_or_default());
+        asked.ok().flatten()
     });
     plan.as_ref()
+}
+
+/// Whether the environment asks for something that can be done, so that a point which is misspelt is not
+/// taken for one that is never reached.
+///
+/// # Errors
+/// Which variable has what wrong.
+pub fn check() -> Result<(), String> {
+    asked(|name| std::env::var_os(name)).map(drop)
+}
+
+/// What is asked for by the variables of the environment, as `of` gives them.
+fn asked(of: impl Fn(&str) -> Option<OsString>) -> Result<Option<Plan>, String> {
+    let is_point = |name: &str| POINTS.contains(&name);
+    let no_point = |variable: &str, name: &str| format!("{variable}: there is no point {name:?}");
+    if let Some(at) = of(WAIT[0]) {
+        let names: Vec<String> = at.to_string_lossy().split(',').map(str::to_owned).collect();
+        if let Some(name) = names.iter().find(|name| !is_point(name)) {
+            return Err(no_point(WAIT[0], name));
+        }
+        let fifos = of(WAIT[1]).ok_or_else(|| format!("{} needs {}", WAIT[0], WAIT[1]))?;
+        return Ok(Some(Plan::Wait { names: Mutex::new(names), fifos: fifos.into() }));
+    }
+    let Some(wanted) = of(VARIABLE) else { return Ok(None) };
+    let wanted = wanted.to_string_lossy();
+    let (name, times) = match wanted.rsplit_once(':') {
+        Some((name, times)) if is_point(name) => (name, times.parse::<u64>().ok()),
+        _ => (&*wanted, Some(1)),
+    };
+    if !is_point(name) {
+        return Err(no_point(VARIABLE, name));
+    }
+    let Some(left) = times.and_then(|times| times.checked_sub(1)) else {
+        return Err(format!("{VARIABLE}: {wanted:?} does not end with a number from 1"));
+    };
+    Ok(Some(Plan::End { name: name.to_owned(), left: AtomicU64::new(left) }))
 }
 
 impl Plan {

@@ -41,6 +41,15 @@ impl DiskError {
         self.reason == Errno::NOENT
     }
 
+    /// That an advisory lock on `path` was refused, other than because another process has it.
+    pub(crate) fn flock(path: &Path, reason: Errno) -> Self {
+        let operation = match reason {
+            Errno::NOLCK | Errno::OPNOTSUPP | Errno::NOSYS => "use flock, which its file system lacks, on",
+            _ => "lock",
+        };
+        Self { operation, path: path.to_owned(), reason }
+    }
+
     fn on<'a>(operation: &'static str, path: &'a Path) -> impl FnOnce(Errno) -> Self + use<'a> {
         move |reason| Self { operation, path: path.to_owned(), reason }
     }

@@ -59,6 +59,15 @@ pub enum LockError {
         /// The lock.
         lock: PathBuf,
     },
+    /// Its holder is dead, and another process is just recovering it. Such a process is soon done, unless
+    /// it is stopped.
+    #[error("{} is being recovered by {}", lock.display(), named(by.as_ref()))]
+    Recovering {
+        /// That process, where it can be told.
+        by: Option<Claim>,
+        /// The lock.
+        lock: PathBuf,
+    },
     /// Its holder can't be verified; it is never repaired.
     #[error("can't verify who holds {}: {reason}", lock.display())]
     Unverifiable {
@@ -70,6 +79,23 @@ pub enum LockError {
     /// The disk failed.
     #[error(transparent)]
     Disk(#[from] DiskError),
+}
+
+impl LockError {
+    /// Whether another process was first, so that a later try may find the lock free.
+    pub fn is_occupied(&self) -> bool {
+        matches!(self, Self::Occupied { .. } | Self::Recovering { .. })
+    }
+}
+
+/// The process of a claim that is being made, and what helps if it does not get on.
+fn named(by: Option<&Claim>) -> String {
+    match by {
+        Some(Claim { pid, .. }) => {
+            format!("process {pid}. If that lasts, it is stopped: continue it (`kill -CONT {pid}`) or end it")
+        }
+        None => "another process. If that lasts, it is stopped: continue it or end it".to_owned(),
+    }
 }
 
 /// Whether the process of `claim` exists.
@@ -287,9 +313,13 @@ fn unused(path: &Path, id: Uuid, suffix: &str) -> Result<PathBuf, DiskError> {
 /// [`LockError::Occupied`] if another process came first.
 pub fn clear_stale(path: &Path, stale: &Claim, by: Uuid) -> Result<(), LockError> {
     // Kept until it is gone.
-    let _recovery = match Recovery::begin(path)? {
-        Some(recovery) => recovery,
-        None => return Err(lost_race(path, *stale)),
+    let Some(_recovery) = Recovery::begin(path)? else {
+        return Err(match holder(path)? {
+            Holder::Claimed(found, _) if found == *stale => {
+                LockError::Recovering { by: claimant(path, by), lock: path.to_owned() }
+            }
+            _ => lost_race(path, *stale),
+        });
     };
     match holder(path)? {
         Holder::Claimed(found, _) if found == *stale => {}
@@ -344,13 +374,30 @@ impl Recovery {
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(Some(Self { _directory: None })),
             Err(reason) => return Err(DiskError { operation: "open", path: path.to_owned(), reason }),
         };
-        match rustix::fs::flock(&directory, FlockOperation::NonBlockingLockExclusive) {
+        let locked = rustix::fs::flock(&directory, FlockOperation::NonBlockingLockExclusive);
+        Self::begun(directory, path, locked)
+    }
+
+    /// What the advisory lock's answer means. Without such locks nothing is recovered: two of us could.
+    fn begun(directory: OwnedFd, path: &Path, locked: Result<(), Errno>) -> Result<Option<Self>, DiskError> {
+        match locked {
             Ok(()) => Ok(Some(Self { _directory: Some(directory) })),
             Err(Errno::WOULDBLOCK) => Ok(None),
-            // A file system without such locks.
-            Err(_) => Ok(Some(Self { _directory: None })),
+            Err(reason) => Err(DiskError::flock(path, reason)),
         }
     }
+}
+
+/// The claim of a living process, other than that of the id `us`, that is about to take the lock at `path`.
+/// It stands in a temporary sibling until then.
+pub fn claimant(path: &Path, us: Uuid) -> Option<Claim> {
+    let (parent, own) = (path.parent()?, durable::hidden(path, us, "tmp"));
+    let prefix = format!(".{}.", path.file_name()?.to_str()?);
+    let is_prepared = |name: &std::ffi::OsString| {
+        name.to_str().is_some_and(|name| name.starts_with(&prefix) && name.ends_with(".tmp"))
+    };
+    let prepared = durable::list(parent).ok()?.into_iter().filter(is_prepared).map(|name| parent.join(name));
+    prepared.filter(|it| *it != own).find_map(|it| holder(&it).ok()?.live())
 }
 
 /// Puts a lock that was moved by mistake back. If yet another stands there by now, the moved one is
@@ -368,4 +415,26 @@ fn lost_race(path: &Path, fallback: Claim) -> LockError {
         _ => fallback,
     };
     LockError::Occupied { claim, lock: path.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_nothing_can_be_locked_nothing_is_recovered() {
+        let dir = tempfile::tempdir().unwrap();
+        for (answer, said) in [
+            (Errno::NOLCK, "can't use flock, which its file system lacks, on "),
+            (Errno::OPNOTSUPP, "can't use flock, which its file system lacks, on "),
+            (Errno::IO, "can't lock "),
+        ] {
+            let directory = durable::open_directory(dir.path()).unwrap();
+            let refused = Recovery::begun(directory, dir.path(), Err(answer)).map(|_| ()).unwrap_err();
+            assert!(refused.to_string().contains(said), "{refused}");
+            assert_eq!(refused.reason, answer);
+        }
+        let directory = durable::open_directory(dir.path()).unwrap();
+        assert!(Recovery::begun(directory, dir.path(), Err(Errno::WOULDBLOCK)).unwrap().is_none());
+    }
 }

@@ -98,12 +98,24 @@ impl Sidecar {
             Err(error) if error.raw_os_error() == fs2::lock_contended_error().raw_os_error() => {
                 return Ok(None);
             }
-            Err(error) => return Err(failed("lock")(error).into()),
+            Err(error) => {
+                let reason = Errno::from_io_error(&error).unwrap_or(Errno::IO);
+                return Err(DiskError::flock(path, reason).into());
+            }
         }
         let mut text = String::new();
         (&mut file).take(64 * 1024).read_to_string(&mut text).map_err(failed("read"))?;
         let claims = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
         Ok(Some(Self { file, path: path.to_owned(), claims }))
+    }
+
+    /// The process that made the last claim there, if it lives: where another has the advisory lock, most
+    /// likely that one.
+    pub fn last_claimant(path: &Path) -> Option<u32> {
+        let bytes = durable::read_private(path, 64 * 1024).ok()?;
+        let text = String::from_utf8(bytes).ok()?;
+        let last: Line = serde_json::from_str(text.lines().next_back()?).ok()?;
+        (!last.is_of_nobody() && !last.is_of_another_process()).then_some(last.pid)
     }
 
     /// Whether `claim` was made by a process of ours that is dead now: its pid belongs to a process

@@ -8,13 +8,13 @@ use std::cell::RefCell;
 use std::collections::HashSet;
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::io::Errno;
 
 use super::errors::{AskError, JoinError, OpenError, Unable};
 use super::peers::Presence;
-use super::session::{Held, SessionFile};
+use super::session::{Held, SessionError, SessionFile};
 use super::upward::{self, NotUp};
 use super::{About, Place};
 use crate::contract::record::Invalid;
@@ -29,6 +29,9 @@ use crate::disk::records::{self, Holding, RecordError};
 use crate::disk::{AgentDir, DiskError, Runtime, Unreadable, crash_point, durable};
 use crate::herdr::Client;
 use crate::pi::session::HeaderCache;
+
+/// How long the session file may be away before it counts as removed.
+const REPLACED_WITHIN: Duration = Duration::from_secs(2);
 
 /// Who a lead is, and where.
 #[derive(Debug, Clone)]
@@ -90,6 +93,8 @@ pub struct Coordination {
     cleared: Option<Uuid>,
     /// Whether the Chief was fully verified since the start; later looks are content with its lease.
     verified: bool,
+    /// Since when the session file is not there.
+    gone_since: Option<Instant>,
 }
 
 impl Coordination {
@@ -144,6 +149,7 @@ impl Coordination {
             file,
             cleared: None,
             verified: false,
+            gone_since: None,
         })
     }
 
@@ -173,6 +179,7 @@ impl Coordination {
             file,
             cleared: None,
             verified: false,
+            gone_since: None,
         })
     }
 
@@ -213,7 +220,8 @@ impl Coordination {
     /// also finishes what one that died left undone: the session counts. What the disk does not let
     /// it finish stays for the next time.
     pub(super) fn sync(&mut self) -> Result<Held, Unable> {
-        let held = self.file.lock()?;
+        let held = self.file.lock().map_err(|error| self.unable(error))?;
+        self.gone_since = None;
         let state = self.file.state()?;
         if state.instance != Some(self.record.instance) {
             return Err(Unable::AnotherInstance);
@@ -243,6 +251,17 @@ impl Coordination {
             }
         }
         Ok(held)
+    }
+
+    /// What a session file that can't be used means. One that is not there may be just being replaced; not
+    /// for long, though.
+    fn unable(&mut self, error: SessionError) -> Unable {
+        if !error.is_gone() {
+            self.gone_since = None;
+        } else if self.gone_since.get_or_insert_with(Instant::now).elapsed() >= REPLACED_WITHIN {
+            return Unable::Forgotten(self.file.path().to_owned());
+        }
+        error.into()
     }
 
     /// Whether who holds the lead open still is what others see of it: its record's instance, whatever

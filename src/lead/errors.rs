@@ -80,6 +80,10 @@ pub enum Unable {
     /// Another process opened the same session.
     #[error("the session file names another instance of the lead: something else opened it")]
     AnotherInstance,
+    /// The session file was removed, and nothing came in its place for a while: what the lead asked and
+    /// was told is not known any more.
+    #[error("its session file {} is not there any more: something else removed it", durable::shown(.0))]
+    Forgotten(PathBuf),
     /// Something took its record or its presence away, or put another in its place.
     #[error("the lead's {0} is not there any more as it was written: something else removed or changed it")]
     Withdrawn(&'static str),
@@ -92,7 +96,7 @@ impl Unable {
         match self {
             Self::Inbox(_) => false,
             Self::Session(error) => !error.is_passing(),
-            Self::AnotherInstance | Self::Withdrawn(_) => true,
+            Self::AnotherInstance | Self::Forgotten(_) | Self::Withdrawn(_) => true,
         }
     }
 }

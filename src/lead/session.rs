@@ -13,6 +13,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use rustix::io::Errno;
+
 use super::STATE_TYPE;
 use crate::contract::json::{Document, Json, ObjectWriter};
 use crate::contract::{
@@ -79,6 +81,15 @@ impl SessionError {
             Self::Busy(_) => true,
             Self::OtherSession { .. } | Self::Malformed { .. } => false,
         }
+    }
+
+    /// Whether nothing stands where the file is to be.
+    pub(super) fn is_gone(&self) -> bool {
+        matches!(
+            self,
+            Self::Unreadable { why: Unreadable::Missing, .. }
+                | Self::NoHeader { why: HeaderError::NotThere, .. }
+        )
     }
 }
 
@@ -206,7 +217,10 @@ impl SessionFile {
                     }
                     std::thread::sleep(RETRY);
                 }
-                Err(error) => return Err(self.failed("lock", error)),
+                Err(error) => {
+                    let reason = Errno::from_io_error(&error).unwrap_or(Errno::IO);
+                    return Err(self.unreadable(Unreadable::Disk(DiskError::flock(&self.path, reason))));
+                }
             }
         };
         self.read(&file.0)?;

@@ -8,7 +8,7 @@ use crate::contract::{Descriptor, Message, SessionId, Untrusted};
 use crate::disk::inbox::{self, InboxError};
 use crate::disk::layout::InboxDir;
 use crate::disk::records::{self, Holding};
-use crate::disk::{AgentDir, DiskError, LockError, Runtime};
+use crate::disk::{AgentDir, DiskError, Runtime};
 use crate::herdr::{Agent, AgentSession, Client, HerdrError};
 use crate::pi::session::HeaderCache;
 
@@ -67,7 +67,7 @@ pub(super) async fn publish_ask(
     let deadline = Instant::now() + PATIENCE;
     loop {
         match inbox::publish_ask(agent_dir.path(), chiefs, message) {
-            Err(InboxError::Lock(LockError::Occupied { .. })) if Instant::now() < deadline => {
+            Err(InboxError::Lock(error)) if error.is_occupied() && Instant::now() < deadline => {
                 tokio::time::sleep(RETRY).await;
             }
             published => return published.map(drop),

@@ -35,3 +35,24 @@ fn every_test_stands_in_the_catalogue() {
     assert!(found > 150, "only {found} tests found");
     assert_eq!(missing, [""; 0], "not in tests/CATALOG.md");
 }
+
+#[test]
+fn the_numbers_of_a_section_ascend_and_none_is_used_twice() {
+    let catalogue =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/CATALOG.md")).unwrap();
+    let (mut before, mut all) = (None, Vec::new());
+    for line in catalogue.lines() {
+        if line.starts_with("## ") {
+            before = None;
+        }
+        let Some(row) = line.strip_prefix("| T") else { continue };
+        let number: u32 = row.split(' ').next().unwrap().parse().unwrap();
+        assert!(before.is_none_or(|before| before < number), "T{number} stands after T{before:?}");
+        before = Some(number);
+        all.push(number);
+    }
+    let count = all.len();
+    all.sort_unstable();
+    all.dedup();
+    assert_eq!(all.len(), count, "a number is used twice");
+}

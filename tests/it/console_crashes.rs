@@ -13,6 +13,26 @@ use crate::pty::Harness;
 use crate::screens::session;
 use crate::support::below;
 
+/// Else it would look as if the point were never reached.
+#[test]
+fn a_point_that_is_none_ends_it_with_an_error() {
+    let place = crate::cli_support::Place::new();
+    for (variable, value, named) in [
+        (crash::VARIABLE, "lease:lock_maed", "there is no point \"lease:lock_maed\""),
+        (crash::VARIABLE, "lease:lock_made:x", "\"lease:lock_made:x\" does not end with a number"),
+        (crash::VARIABLE, "lease:lock_made:0", "\"lease:lock_made:0\" does not end with a number"),
+        (crash::WAIT[0], "lease:lock_made,nowhere", "there is no point \"nowhere\""),
+        (crash::WAIT[0], "lease:lock_made", "needs HEADMAN_WAIT_FOR"),
+    ] {
+        let output = place.command(&["man"]).env(variable, value).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{value}: {said}");
+        assert!(said.contains(variable) && said.contains(named), "{value}: {said}");
+    }
+    let output = place.command(&["man"]).env(crash::VARIABLE, "lease:lock_made:2").output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+}
+
 /// The real console in a real terminal over the demo's leads, killed at a point.
 struct Console {
     home: tempfile::TempDir,

@@ -10,7 +10,9 @@ use std::thread::{JoinHandle, spawn};
 use std::time::{Duration, Instant};
 
 use headman::chief::service::Request;
+use headman::demo::server::Fault;
 use headman::fact::Inquiry;
+use serde_json::Value;
 
 use crate::cli_support::until;
 use crate::control::{Serve, herd};
@@ -20,6 +22,15 @@ const ANSWER: Duration = Duration::from_secs(5);
 /// By how much the service may grow, in bytes: the longest lines of all 32 that may be connected are half
 /// of it.
 const GROWTH: usize = 32 << 20;
+
+/// How many requests of a connection may be under way.
+const OPEN: u64 = 16;
+/// The shortest time between two requests of a connection.
+const PACE: Duration = Duration::from_millis(1);
+/// How many are asked at once to see it.
+const PACED: usize = 300;
+/// What asks for nothing.
+const WAITING: &str = "{\"v\":1,\"request\":{\"waiting\":true}}\n";
 
 /// The line that asks something which is answered under `ticket`.
 fn question(ticket: u64) -> String {
@@ -105,7 +116,7 @@ fn flooded(connections: usize, questions: u64) {
         .collect();
     let began = Instant::now();
     // Lines without number. Nothing is read, neither here nor below.
-    let lines = b"{\"v\":1,\"request\":{\"waiting\":true}}\n".repeat(1_000_000);
+    let lines = WAITING.repeat(1_000_000).into_bytes();
     let (mut stream, mut at) = (connect(&serve.socket()), 0);
     flood.with(move |_| {
         at += stream.write(&lines[at..]).unwrap_or(0);
@@ -167,6 +178,64 @@ fn flooded(connections: usize, questions: u64) {
     drop((asker, answers));
     until("to be served", || herd.place.run(&["message", "s-1", "hello"]).code == 0);
     assert_eq!(serve.end().0, 0);
+}
+
+fn focus(ticket: u64) -> String {
+    let request = Request::Focus { ticket, pane: "w1:p1".into() };
+    format!("{{\"v\":1,\"request\":{}}}\n", serde_json::to_string(&request).unwrap())
+}
+
+/// What of one connection is not done yet is bounded: beyond that its next request is not even read, while
+/// another's is answered.
+#[test]
+fn who_has_as_many_requests_under_way_as_are_allowed_waits_for_one_of_them() {
+    let herd = herd();
+    let serve = Serve::start(&herd);
+    let (mut flood, answers) = serve.connect();
+    let (mut other, mut others) = serve.connect();
+    herd.block_on(herd.server.set_fault(Fault::Silent)).unwrap();
+    // None of these ends while Herdr says nothing; the question among them is the last that is allowed.
+    let under_way = OPEN - 1;
+    let mut lines: String = (1..=under_way).map(focus).collect();
+    lines += &question(100);
+    lines += &focus(under_way + 1);
+    lines += &question(101);
+    flood.write_all(lines.as_bytes()).unwrap();
+    let mut order = Vec::new();
+    let mut lines = answers.lines();
+    let mut ended = false;
+    while order.last() != Some(&101) {
+        let line: Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
+        let told = |kind: &str| line["fact"][kind]["ticket"].as_u64();
+        order.extend(told("outcome").or(told("answered")));
+        if !ended && order == [100] {
+            // What is not held back is done by the time that another connection was answered so often.
+            for ticket in 1..=20 {
+                other.write_all(question(ticket).as_bytes()).unwrap();
+                answered(&mut others, ticket);
+            }
+            herd.block_on(herd.server.set_fault(Fault::Refuse)).unwrap();
+            ended = true;
+        }
+    }
+    assert_eq!(order[0], 100, "{order:?}");
+    assert!(order.len() > 2, "it was read while {OPEN} were under way: {order:?}");
+}
+
+/// Two requests of one connection never come closer than the pace, however many are written at once.
+#[test]
+fn requests_of_one_connection_are_taken_at_a_pace() {
+    let herd = herd();
+    let serve = Serve::start(&herd);
+    let (mut asker, mut answers) = serve.connect();
+    // Nothing else takes time of the former, and none has an answer that would be waited for.
+    let lines = WAITING.repeat(PACED) + &question(1);
+    let asked = Instant::now();
+    asker.write_all(lines.as_bytes()).unwrap();
+    answered(&mut answers, 1);
+    let took = asked.elapsed();
+    println!("{PACED} requests in {took:?}");
+    assert!(took >= PACE * u32::try_from(PACED).unwrap(), "{took:?}");
 }
 
 #[test]

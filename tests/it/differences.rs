@@ -89,7 +89,7 @@ fn a_claim_of_our_own_dead_console_is_recovered_whoever_has_its_pid() {
         let mut sidecar = Sidecar::take(&flock).unwrap().unwrap();
         sidecar.remember(&dead).unwrap();
         // While it lives, nobody takes its place.
-        assert!(matches!(claim(), Err(LeaseError::OwnConsole)));
+        assert!(matches!(claim(), Err(LeaseError::OwnConsole { .. })));
     }
     // Nobody holds that lock, as in a copy of the state directory: no proof that its process is dead.
     assert!(matches!(claim(), Err(LeaseError::Lock(LockError::Occupied { .. }))), "it may be alive");

@@ -118,7 +118,7 @@ fn around(before: &str, text: &Untrusted, after: &str) -> Untrusted {
 }
 
 /// Whether a character may never reach a terminal from outside. By the standards' lists, not by ours.
-fn is_forbidden(it: char) -> bool {
+pub(crate) fn is_forbidden(it: char) -> bool {
     it.is_control()
         || matches!(it, '\u{AD}' | '\u{61C}' | '\u{180E}' | '\u{200B}' | '\u{200C}' | '\u{200E}' | '\u{200F}' | '\u{FEFF}'
             | '\u{2028}'..='\u{202E}' | '\u{2060}'..='\u{206F}' | '\u{FFF9}'..='\u{FFFB}' | '\u{E0000}'..='\u{E0FFF}')

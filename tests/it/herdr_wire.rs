@@ -157,11 +157,13 @@ struct World {
 impl World {
     async fn start_pi(&mut self, pane: &'static str, session: (&str, String)) {
         let program = Program::hinted();
-        self.herdr.server.attach(pane, program.pid(), true);
-        self.pis.insert(pane, program);
         let (key, value) = session;
+        // In the recording it had reported before Herdr looked at its process. Seen first, it would be idle,
+        // then unknown, then idle again: two changes more.
         self.tell("pane.report_agent_session", json!({"pane_id": pane, key: value})).await;
         self.report(pane, "idle", (key, value)).await;
+        self.herdr.server.attach(pane, program.pid(), true);
+        self.pis.insert(pane, program);
         until("the Pi is listed", async || !self.agent(pane).await["result"].is_null()).await;
     }
 

@@ -33,6 +33,31 @@ async fn a_lead_whose_record_or_presence_is_taken_away_withdraws_and_says_so() {
     }
 }
 
+/// What it asked and was told stood there alone. One that is replaced is away for a moment only.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lead_whose_session_file_is_removed_withdraws_and_says_so() {
+    let scene = Scene::new().await;
+    let mut lead = scene.open(A, &[]);
+    scene.opened(A).await;
+    lead.says("open as instance").await;
+    let file = scene.session_file(A);
+    let away = file.with_extension("away");
+    std::fs::rename(&file, &away).unwrap();
+    lead.says("what is queued stays for now").await;
+    std::fs::rename(&away, &file).unwrap();
+    let sender = scene.open(B, &[]);
+    scene.opened(B).await;
+    sender.says("open as instance").await;
+    assert_eq!(scene.lead("peer-message", B, &[A, "still there?"]).code, 0);
+    lead.printed(1).await;
+    std::fs::remove_file(&file).unwrap();
+    assert_eq!(lead.ended().await, Some(1));
+    let said = lead.said();
+    assert!(said.contains("is not there any more: something else removed it"), "{said}");
+    assert!(said.contains("what is queued for it stays"), "{said}");
+    assert!(scene.is_withdrawn(A));
+}
+
 /// Another program that holds the session file for long must not keep it from ending.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lead_whose_session_file_is_held_ends_soon_when_asked_to() {

@@ -279,7 +279,9 @@ impl Scene {
             match Lease::claim(&self.runtime, &data_root, &sidecar, &session(CHIEF), &place, now()) {
                 Ok(lease) => return lease,
                 // A process that another test just starts still has the file of an earlier one open.
-                Err(LeaseError::OwnConsole) => assert!(Instant::now() < end, "the lease is not released"),
+                Err(LeaseError::OwnConsole { .. }) => {
+                    assert!(Instant::now() < end, "the lease is not released")
+                }
                 Err(error) => panic!("{error}"),
             }
             std::thread::sleep(Duration::from_millis(10));

@@ -1,8 +1,9 @@
 //! Real session files: what Pi's own session manager makes of each, and what the reader does.
 
 use std::fs;
+use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use headman::pi::branch::{Seen, Tree};
 use headman::pi::entry::Id;
@@ -66,13 +67,24 @@ fn assert_usage(name: &str, tail: &Tail, expected: &Value) {
     }
 }
 
+/// The file `name`; the two largest are kept compressed, and unpacked into `unpacked`.
+fn session_file(name: &str, unpacked: &Path) -> PathBuf {
+    let path = Path::new(FIXTURES).join(name);
+    let Ok(packed) = fs::File::open(path.with_extension("jsonl.zst")) else { return path };
+    let path = unpacked.join(name);
+    let mut reader = ruzstd::decoding::StreamingDecoder::new(packed).unwrap();
+    io::copy(&mut reader, &mut fs::File::create(&path).unwrap()).unwrap();
+    path
+}
+
 #[test]
 fn real_session_files_have_the_trees_that_pi_finds() {
     let oracle: Value = serde_json::from_slice(&fs::read(format!("{FIXTURES}/trees.json")).unwrap()).unwrap();
     let oracle = oracle.as_object().unwrap();
-    assert_eq!(oracle.len(), 39);
+    assert_eq!(oracle.len(), 41);
+    let unpacked = tempfile::tempdir().unwrap();
     for (name, expected) in oracle {
-        let path = Path::new(FIXTURES).join(name);
+        let path = session_file(name, unpacked.path());
         let times = |it: fs::Metadata| (it.len(), it.mtime(), it.mtime_nsec(), it.ctime(), it.ctime_nsec());
         let before = times(fs::metadata(&path).unwrap());
         let tail = tail_of(&path);

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use headman::chief::lease::{self, Lease, LeaseError, Place};
 use headman::contract::{Claim, Pid, SessionId, Timestamp, Uuid};
-use headman::disk::lock::LockError;
+use headman::disk::lock::{self, Holder, Liveness, LockError};
 use headman::disk::records::Holding;
 use headman::disk::{AgentDir, Runtime, crash, durable, sidecar};
 use rustix::fs::{FileType, FlockOperation, Mode, OFlags};
@@ -121,7 +121,7 @@ impl Contender {
                 })?;
                 Ok(true)
             }
-            Err(LeaseError::OwnConsole | LeaseError::Lock(LockError::Occupied { .. })) => Ok(false),
+            Err(error) if error.is_occupied() => Ok(false),
             Err(error) => Err(error.to_string()),
         }
     }
@@ -280,6 +280,9 @@ fn is_held(contender: &Program) -> bool {
     }
 }
 
+/// Turns of each contender that are waited for at once.
+const CHURNED: usize = 10;
+
 /// Rounds in which all begin at once: for a lease that is free, one that a dead process left, and one
 /// whose Chief is killed; then each as often as it can.
 fn fight(rounds: usize, times: usize) {
@@ -303,11 +306,14 @@ fn fight(rounds: usize, times: usize) {
         }
     }
     let raced = begun.elapsed();
-    for contender in &mut ring.contenders {
-        contender.ask(&format!("churn ring {times}"));
-    }
-    for contender in &ring.contenders {
-        contender.hear("ok churn").unwrap();
+    // A few at a time, so that a busy machine is not taken for one that stands still.
+    for _ in 0..times / CHURNED {
+        for contender in &mut ring.contenders {
+            contender.ask(&format!("churn ring {CHURNED}"));
+        }
+        for contender in &ring.contenders {
+            contender.hear("ok churn").unwrap();
+        }
     }
     ring.assert_clean("ring");
     println!(
@@ -415,6 +421,72 @@ fn a_recovery_that_is_late_moves_nobodys_lock() {
     let holder = ring.race("ring");
     assert!(holder.is_some());
     ring.release(holder);
+}
+
+/// A program that does not know of the advisory lock recovers it in between, and lives: what is moved aside
+/// then is its lock, and is given back.
+#[test]
+fn a_lock_that_another_program_recovered_in_between_is_given_back() {
+    let point = "lease:stale_found";
+    let ring = Ring::new(0);
+    ring.home("ring");
+    ring.leave_stale("ring");
+    let mut late = ring.waiting_at(&[point]);
+    late.ask("claim ring");
+    let found = ring.reached(point);
+    let lock = ring.arena.runtime("ring").lock();
+    std::fs::remove_dir_all(&lock).unwrap();
+    let living = Claim::own();
+    write_lock(&lock, living);
+    drop(found);
+    assert!(!is_held(&late));
+    assert_eq!(lock::holder(&lock).unwrap(), Holder::Claimed(living, Liveness::Alive));
+    let beside = std::fs::read_dir(lock.parent().unwrap()).unwrap().map(|it| it.unwrap().path());
+    assert_eq!(beside.collect::<Vec<_>>(), [lock], "nothing of it is left beside");
+    late.quit();
+}
+
+/// One that is stopped while it recovers the lease of a dead one is named, by whoever wants it and by the
+/// doctor, with what to do.
+#[test]
+fn whoever_stops_while_it_recovers_a_lease_is_named() {
+    let point = "lease:stale_found";
+    let ring = Ring::new(0);
+    ring.home("ring");
+    ring.leave_stale("ring");
+    let mut stops = ring.waiting_at(&[point]);
+    stops.ask("claim ring");
+    let goes_on = ring.reached(point);
+    let pid = stops.pid();
+    let agent_dir = ring.arena.agent_dir("ring");
+    let claim = |own: &str| {
+        let (runtime, sidecar) = (ring.arena.runtime("ring"), ring.arena.sidecar("ring", own));
+        let (session, now) = (SessionId::new(own).unwrap(), Timestamp::from_millis(1));
+        Lease::claim(&runtime, &agent_dir.data_root(), &sidecar, &session, &Place::none(), now).unwrap_err()
+    };
+    let next = format!("`kill -CONT {pid}`");
+    for (own, of_the_lock) in [("another", true), ("waits", false)] {
+        let refused = claim(own);
+        assert_eq!(matches!(refused, LeaseError::Lock(LockError::Recovering { .. })), of_the_lock);
+        let said = refused.to_string();
+        assert!(said.contains(&format!("process {pid}")) && said.contains(&next), "{said}");
+    }
+    let doctor = std::process::Command::new(env!("CARGO_BIN_EXE_headman"))
+        .args(["doctor", "--json", "--socket", "socket", "--agent-dir"])
+        .arg(agent_dir.path())
+        .env_clear()
+        .env("HOME", &ring.arena.root)
+        .current_dir(&ring.arena.root)
+        .output()
+        .unwrap();
+    let told: serde_json::Value = serde_json::from_slice(&doctor.stdout).unwrap();
+    let told = told.to_string();
+    assert!(told.contains(&format!("\"recovered_by\":{pid}")) && told.contains(&next), "{told}");
+    drop(goes_on);
+    assert!(is_held(&stops));
+    stops.does("release").unwrap();
+    ring.assert_clean("ring");
+    stops.quit();
 }
 
 /// What is known of a claim's process, and whether its lock is recovered though that pid lives.

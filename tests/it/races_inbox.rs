@@ -14,7 +14,6 @@ use std::time::{Duration, Instant};
 use headman::contract::{Kind, Message, NativeId, SessionId, Timestamp, Uuid};
 use headman::disk::inbox::{self, InboxError, Published};
 use headman::disk::layout::InboxDir;
-use headman::disk::lock::LockError;
 use headman::disk::{AgentDir, crash, durable};
 use headman::lead::session::SessionFile;
 use headman::lead::{About, Coordination, Opening, Place};
@@ -138,7 +137,7 @@ fn taker_program() {
                 let other = drain
                     .errors
                     .iter()
-                    .find(|it| !matches!(it, InboxError::Lock(LockError::Occupied { .. })));
+                    .find(|it| !matches!(it, InboxError::Lock(error) if error.is_occupied()));
                 if let Some(error) = other {
                     say(format_args!("no {error}"));
                 }

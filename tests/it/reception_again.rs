@@ -1,7 +1,5 @@
 //! What comes in heaps, twice, or late is received once and in order.
 
-use std::time::Duration;
-
 use headman::chief::inquiry::Which;
 use headman::chief::service::Request;
 use headman::contract::{Kind, Message, Timestamp, Uuid};
@@ -141,8 +139,10 @@ async fn an_ask_of_a_lead_whose_session_file_comes_late_is_received_soon() {
     std::fs::remove_file(&world.lead.session_file).unwrap();
     let mut service = world.service("state");
     service.chief().await;
-    // Long enough for several looks that find nothing missing.
-    tokio::time::sleep(Duration::from_secs(3)).await;
+    // Several snapshots, each of which is looked at, and finds nothing missing.
+    let snapshots = || world.herdr.server.calls().iter().filter(|it| it.method == "session.snapshot").count();
+    let before = snapshots();
+    until("several looks", || snapshots() > before + 3);
     assert!(!service.has_told(|fact| matches!(fact, Fact::Mail(mail) if mail.total > 0)));
     std::fs::write(&world.lead.session_file, header).unwrap();
     service.mail("the ask", |mail| mail.total == 1).await;

@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 use super::Patient;
 use super::report::{Level, Section};
-use crate::contract::SessionId;
+use crate::contract::{Claim, SessionId};
 use crate::disk::records::{self, Holding, RecordError, Scanned};
-use crate::disk::{Unreadable, durable, mailboxes};
+use crate::disk::{Unreadable, durable, lock, mailboxes};
 use crate::herdr::listing::{self, Listing};
 use crate::herdr::{PaneContext, Snapshot};
 
@@ -103,10 +103,16 @@ pub(super) fn lease(patient: &mut Patient<'_>, snapshot: Option<&Snapshot>) -> S
         Ok(Holding::Stale(claim)) => {
             section.set("state", "stale");
             section.set("pid", number(claim.pid.as_number()));
-            section.say(
-                Level::Warn,
-                format!("stale: process {} is gone. The next Chief takes the lease over", claim.pid),
-            );
+            let by = lock::claimant(&patient.runtime.lock(), claim.id);
+            section.set("recovered_by", by.map(|by| number(by.pid.as_number())));
+            let next = match by {
+                None => "The next Chief takes the lease over".to_owned(),
+                Some(Claim { pid, .. }) => format!(
+                    "Process {pid} is taking the lease over. If that lasts, it is stopped: continue it \
+                     (`kill -CONT {pid}`) or end it"
+                ),
+            };
+            section.say(Level::Warn, format!("stale: process {} is gone. {next}", claim.pid));
         }
         Ok(Holding::Unverifiable(why)) => {
             section.set("state", "unverifiable");

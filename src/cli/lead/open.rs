@@ -17,7 +17,6 @@ use crate::cli::signals::Signals;
 use crate::cli::{block_on, located};
 use crate::config::Places;
 use crate::contract::{NativeId, Untrusted};
-use crate::disk::LockError;
 use crate::disk::inbox::InboxError;
 use crate::herdr::listing::{Listing, OnOurPane};
 use crate::herdr::locate::{Located, pane_context};
@@ -200,7 +199,7 @@ fn tell_new(told: &mut Option<String>, drained: &Result<Drain, Unable>) {
         Err(error) => Some(error.to_string()),
         Ok(Drain { errors, waits, .. }) => {
             // Who sent it holds its lock for a moment.
-            let busy = |it: &&InboxError| matches!(it, InboxError::Lock(LockError::Occupied { .. }));
+            let busy = |it: &&InboxError| matches!(it, InboxError::Lock(error) if error.is_occupied());
             let error = errors.iter().find(|it| !busy(it)).map(ToString::to_string);
             error.or_else(|| waits.as_ref().map(ToString::to_string))
         }

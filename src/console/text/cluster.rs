@@ -128,6 +128,8 @@ fn sift(cluster: &str, may_lack_base: bool, piece: &mut String) -> bool {
                 }
                 piece.push(character);
                 previous = Some(character);
+                // A vowel of old Hangul without a consonant is a base, and stacks like a mark.
+                marks = usize::from(piece.as_str().cell_width() == 0);
             }
             continue;
         };
@@ -231,4 +233,38 @@ fn is_pictograph(character: char) -> bool {
     let mut text = String::from("\u{1F600}\u{200D}");
     text.push(character);
     is_one(&text) && !is_mark(character)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A control takes no column, so [`walk`] would not show it as a cluster of its own either; what hides
+    /// it whatever stands around it is seen here alone.
+    #[test]
+    fn what_is_never_shown_is_left_out_of_every_cluster() {
+        let ranges = [
+            0x80..=0x9F,
+            0xAD..=0xAD,
+            0x61C..=0x61C,
+            0x180E..=0x180E,
+            0x200B..=0x200C,
+            0x200E..=0x200F,
+            0x2028..=0x202E,
+            0x2060..=0x206F,
+            0xFE00..=0xFE0D,
+            0xFEFF..=0xFEFF,
+            0xFFF9..=0xFFFB,
+            0xFFFE..=0xFFFF,
+            0xE0001..=0xE0001,
+            0xE0020..=0xE007F,
+        ];
+        let mut piece = String::new();
+        for hidden in ranges.into_iter().flatten().filter_map(char::from_u32) {
+            assert!(!sift(&format!("{hidden}"), false, &mut piece), "{hidden:?}");
+            assert_eq!(piece, "", "{hidden:?}");
+            assert!(!sift(&format!("a{hidden}"), false, &mut piece), "{hidden:?}");
+            assert_eq!(piece, "a", "{hidden:?}");
+        }
+    }
 }

@@ -68,6 +68,7 @@ fn payloads() -> Vec<Untrusted> {
         "لا",
         "ｶﾞ",
         "e\u{301}",
+        "\u{1161}\u{1161}\u{1161}\u{1161}\u{1161}\u{1F3FB}",
     ] {
         texts.push(sound.to_owned());
     }
