@@ -123,7 +123,7 @@ pub fn look(logs: &Path) -> Vec<Running> {
         .filter(|name| Path::new(name).extension().is_some_and(|it| it == "json"))
         .filter_map(|name| read(directory.join(name)))
         .collect();
-    all.sort_by(|a, b| (a.since, a.supervisor).cmp(&(b.since, b.supervisor)));
+    all.sort_by_key(|running| (running.since, running.supervisor));
     all
 }
 
