@@ -6,6 +6,7 @@ mod counter;
 pub mod demo;
 pub mod doctor;
 pub mod failure;
+pub mod grep;
 pub mod inbox;
 pub mod input;
 pub mod inspect;
@@ -110,6 +111,8 @@ enum Verb {
     Inbox(inbox::Arguments),
     /// Print what was said in a lead's session
     Transcript(transcript::Arguments),
+    /// Search what was said in the leads' sessions
+    Grep(grep::Arguments),
     /// Print the leads as one block of text for a program
     State,
     /// Be Chief without a screen, for the other verbs
@@ -289,6 +292,7 @@ impl CommandLine {
             Some(Verb::Peers) => peers::run(&globals.places()?, &mut out),
             Some(Verb::Inbox(arguments)) => inbox::run(&globals.places()?, arguments, &mut out),
             Some(Verb::Transcript(arguments)) => transcript::run(|| globals.places(), arguments, &mut out),
+            Some(Verb::Grep(arguments)) => grep::run(|| globals.places(), arguments, &mut out),
             Some(Verb::State) => state::run(&globals.places()?, &mut out),
             Some(Verb::Roster { evidence }) => captured(evidence, &mut out),
             Some(Verb::Serve) => {

@@ -11,6 +11,8 @@ use tokio::sync::Notify;
 
 pub use inquiry::{Answer, Found, Inquiry, MAX_LETTERS, Needle, Query};
 pub use inspection::{Foreground, Inspection, Peek, ProcessEvidence};
+pub use reading::{Condition, Hit, Hits, Reading, SessionFile, Sheet, Summary, Taken, TipRead, Wanted};
+pub use search::{MAX_HITS, MAX_TROUBLES, SearchQuery, Searched};
 
 use crate::contract::{Descriptor, Kind, LeadRecord, SessionId, Timestamp, Untrusted, Uuid};
 use crate::disk::mailboxes::Scan;
@@ -18,10 +20,13 @@ use crate::disk::peers::Peer;
 use crate::herd::inventory::Inventory;
 use crate::herd::surroundings::Surroundings;
 use crate::herdr::Registration;
+use crate::pi::activity::Activity;
 use crate::turn::history::Picture;
 
 mod inquiry;
 mod inspection;
+mod reading;
+mod search;
 
 /// A reading of both clocks. Ages are counted on the monotonic one, which no clock change moves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,8 +83,23 @@ pub enum Fact {
     Peek(Arc<Peek>),
     /// How turns went, while that is looked at.
     Turns(Arc<Picture>),
+    /// What a lead's session tells.
+    Activity(SessionId, Arc<SessionRead>),
+    /// A session file, while its transcript is read.
+    Reading(Arc<Reading>),
     /// Leads that are here and are not ours to see.
     Surroundings(Arc<Surroundings>),
+    /// What a search in sessions found so far.
+    Searched(Arc<Searched>),
+}
+
+/// What was read of a lead's session.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SessionRead {
+    /// What its agent does.
+    Activity(Activity),
+    /// Nothing; safe to print why, and what to do.
+    Unread(String),
 }
 
 /// The peers by name, or why their directory can't be used; safe to print.
@@ -105,7 +125,10 @@ enum Key {
     Peers,
     Peek,
     Turns,
+    Activity(SessionId),
+    Reading,
     Surroundings,
+    Searched,
 }
 
 impl Fact {
@@ -129,7 +152,10 @@ impl Fact {
             Fact::Peers(_) => Key::Peers,
             Fact::Peek(_) => Key::Peek,
             Fact::Turns(_) => Key::Turns,
+            Fact::Activity(session, _) => Key::Activity(session.clone()),
+            Fact::Reading(_) => Key::Reading,
             Fact::Surroundings(_) => Key::Surroundings,
+            Fact::Searched(_) => Key::Searched,
         }
     }
 }

@@ -8,8 +8,8 @@ use crate::chief::staff::evidence_of;
 use crate::contract::{SessionId, Timestamp, Uuid};
 use crate::disk::mailboxes::Scan;
 use crate::fact::{
-    Answered, ChangesLost, Desk, Done, Fact, Fate, LeadRead, Mail, Now, Outcome, Peek, PeersRead, Sent,
-    SentCounts, Standing, Watching,
+    Answered, ChangesLost, Desk, Done, Fact, Fate, LeadRead, Mail, Now, Outcome, Peek, PeersRead, Reading,
+    Searched, Sent, SentCounts, SessionFile, Standing, Watching,
 };
 use crate::herd::evidence::{Evidence, State, UnreadableRecord};
 use crate::herd::inventory::Inventory;
@@ -19,6 +19,10 @@ use crate::herd::surroundings::Surroundings;
 use crate::herd::{Lead, Roster, project};
 use crate::herdr::Registration;
 use crate::turn::history::Picture;
+
+pub mod sessions;
+
+use sessions::Sessions;
 
 /// Outcomes, and answers, kept until the views have seen them.
 const MAX_OUTCOMES: usize = 64;
@@ -81,7 +85,10 @@ pub struct Model {
     peers: Option<Arc<PeersRead>>,
     turns: Option<Arc<Picture>>,
     peek: Option<Arc<Peek>>,
+    sessions: Sessions,
+    reading: Option<Arc<Reading>>,
     surroundings: Option<Arc<Surroundings>>,
+    searched: Option<Arc<Searched>>,
     sent: BTreeMap<Uuid, Sent>,
     asked: HashMap<(SessionId, Uuid), Asked>,
     ask_times: HashMap<(SessionId, Uuid), Timestamp>,
@@ -116,7 +123,10 @@ impl Model {
             peers: None,
             turns: None,
             peek: None,
+            sessions: Sessions::default(),
+            reading: None,
             surroundings: None,
+            searched: None,
             sent: BTreeMap::new(),
             asked: HashMap::new(),
             ask_times: HashMap::new(),
@@ -235,8 +245,23 @@ impl Model {
                 self.peek = Some(peek);
                 false
             }
+            Fact::Activity(lead, read) => {
+                // Of one that is not listed any more it is nobody's.
+                if self.lead(&lead).is_some() {
+                    self.sessions.fold(lead, read, now);
+                }
+                false
+            }
+            Fact::Reading(reading) => {
+                self.reading = Some(reading);
+                false
+            }
             Fact::Surroundings(surroundings) => {
                 self.surroundings = Some(surroundings);
+                false
+            }
+            Fact::Searched(searched) => {
+                self.searched = Some(searched);
                 false
             }
             Fact::Sent(sent) => {
@@ -276,6 +301,7 @@ impl Model {
             };
             since.insert(lead.session.clone(), entry);
         }
+        self.sessions.retain(|session| since.contains_key(session));
         self.since = since;
         self.remember_names(&before);
     }
@@ -445,9 +471,29 @@ impl Model {
         self.peek.as_deref().filter(|peek| peek.session == *lead)
     }
 
+    /// What the leads' sessions tell.
+    pub fn sessions(&self) -> &Sessions {
+        &self.sessions
+    }
+
+    /// What is known of `file`, if that was read last.
+    pub fn reading(&self, file: &SessionFile) -> Option<&Arc<Reading>> {
+        self.reading.as_ref().filter(|reading| reading.file == *file)
+    }
+
+    /// Forgets what was read: nobody looks at it any more.
+    pub fn close_reading(&mut self) {
+        self.reading = None;
+    }
+
     /// Leads that are here and are not ours to see, once that was looked for.
     pub fn surroundings(&self) -> Option<&Surroundings> {
         self.surroundings.as_deref()
+    }
+
+    /// What the last search in sessions found so far.
+    pub fn searched(&self) -> Option<&Searched> {
+        self.searched.as_deref()
     }
 
     /// What the state block says: stale is what Herdr showed before it went silent.

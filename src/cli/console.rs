@@ -32,6 +32,7 @@ pub fn run(places: Places, socket: Located, config: Config, go_on: GoOn) -> Resu
     let options = Options {
         socket,
         agent_dir: places.agent_dir,
+        sessions: places.sessions,
         state_dir: places.state_dir,
         keep_days: config.keep_days.map(NonZeroU32::get),
         notified: config.notifications,

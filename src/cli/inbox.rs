@@ -243,7 +243,7 @@ fn plain(received: &Received, text: &Result<Untrusted, DiskError>) -> String {
 }
 
 /// A moment on the operator's clock, `2026-11-30 09:12`.
-fn local(at: Timestamp) -> String {
+pub(super) fn local(at: Timestamp) -> String {
     let millis = i64::try_from(at.as_millis()).unwrap_or(i64::MAX);
     match jiff::Timestamp::from_millisecond(millis) {
         Ok(at) => at.to_zoned_datetime(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string(),

@@ -1,7 +1,7 @@
 //! Standard output: nothing leaves here that could drive a terminal, and a reader who has seen
 //! enough ends us quietly.
 
-use std::io::{ErrorKind, StdoutLock, Write};
+use std::io::{ErrorKind, IsTerminal, StdoutLock, Write};
 
 use super::failure::{Exit, Failure};
 use crate::console::text;
@@ -10,14 +10,42 @@ use crate::console::text;
 pub struct Out {
     stdout: StdoutLock<'static>,
     json: bool,
+    /// Whether pieces of a line are told apart by colour.
+    tints: bool,
     /// Whether the reader has gone away.
     closed: bool,
+}
+
+/// How a piece of a line stands out on a terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tint {
+    /// What something is called.
+    Name,
+    /// What matters less.
+    Quiet,
+    /// What was searched for.
+    Match,
+}
+
+impl Tint {
+    /// The parameters of its escape sequence, after which the colours of any terminal do.
+    fn parameters(self) -> &'static str {
+        match self {
+            Tint::Name => "36",
+            Tint::Quiet => "2",
+            Tint::Match => "1;31",
+        }
+    }
 }
 
 impl Out {
     /// Locks it; `json` is whether the verb answers in JSON.
     pub fn new(json: bool) -> Self {
-        Self { stdout: std::io::stdout().lock(), json, closed: false }
+        let stdout = std::io::stdout().lock();
+        let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        let is_dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+        let tints = stdout.is_terminal() && !is_set("NO_COLOR") && !is_dumb;
+        Self { stdout, json, tints, closed: false }
     }
 
     /// Whether the answer is to be JSON.
@@ -45,6 +73,22 @@ impl Out {
     /// [`Failure`] where writing fails otherwise than by a reader that has gone.
     pub fn text(&mut self, text: &str) -> Result<(), Failure> {
         self.write(text::plain_block(text).as_bytes())
+    }
+
+    /// Writes one line of pieces for a reader, tinted on a terminal only.
+    ///
+    /// # Errors
+    /// As [`Out::text`].
+    pub fn tinted(&mut self, pieces: &[(&str, Option<Tint>)]) -> Result<(), Failure> {
+        let mut line = String::new();
+        for (piece, tint) in pieces {
+            let piece = text::plain(*piece);
+            match tint.filter(|_| self.tints && !piece.is_empty()) {
+                Some(tint) => line += &format!("\u{1b}[{}m{piece}\u{1b}[0m", tint.parameters()),
+                None => line += &piece,
+            }
+        }
+        self.write(line.as_bytes())
     }
 
     /// Writes one JSON text as it stands, but for what would drive a terminal.

@@ -241,6 +241,7 @@ impl Task<'_> {
         let host = Host::start(host::Options {
             socket: self.socket.clone(),
             agent_dir: self.places.agent_dir.clone(),
+            sessions: self.places.sessions.clone(),
             state_dir: self.places.state_dir.clone(),
             // What is old goes with the next console.
             keep_days: None,

@@ -76,6 +76,7 @@ async fn serve(
     let host = Host::start(host::Options {
         socket,
         agent_dir: places.agent_dir,
+        sessions: places.sessions,
         state_dir: places.state_dir,
         keep_days: config.keep_days.map(NonZeroU32::get),
         notified: config.notifications,

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::disk::AgentDir;
 use crate::herdr::locate::{self, Located, NotLocated};
+use crate::pi::discover::SessionDirs;
 use crate::turn::log::TurnLogs;
 
 type Variable<'a> = Box<dyn Fn(&str) -> Option<OsString> + 'a>;
@@ -75,6 +76,8 @@ pub struct Places {
     pub agent_dir: AgentDir,
     /// Where turns are logged.
     pub turn_logs: TurnLogs,
+    /// Where Pi keeps its sessions.
+    pub sessions: SessionDirs,
     /// Herdr's socket, or why no path leads to one.
     pub socket: Result<Located, NotLocated>,
 }
@@ -106,7 +109,10 @@ impl Places {
                 .join("headman"),
         };
         let agent_dir = named.agent_dir.clone().or_else(|| environment.var("PI_CODING_AGENT_DIR"));
-        let needs_home = agent_dir.as_ref().is_none_or(|path| Path::new(path).starts_with("~"));
+        let session_dir = environment.var("PI_CODING_AGENT_SESSION_DIR");
+        let is_below_home = |path: &OsString| Path::new(path).starts_with("~");
+        let needs_home =
+            agent_dir.as_ref().is_none_or(is_below_home) || session_dir.as_ref().is_some_and(is_below_home);
         let home = match &environment.home {
             Some(home) => home.as_path(),
             None if needs_home => return Err(NoHome("--agent-dir")),
@@ -116,6 +122,7 @@ impl Places {
             "HOME" => environment.home.clone().map(Into::into),
             _ => environment.var(name),
         };
+        let agent_dir = AgentDir::resolve(agent_dir.as_deref(), home);
         let state_dir = absolute(state_dir);
         let named_logs = ["HEADMAN_TURN_LOG_DIR", "COMMONLY_TURN_LOG_DIR"];
         let named_logs = named_logs.into_iter().find_map(|name| environment.var(name)).map(PathBuf::from);
@@ -124,12 +131,18 @@ impl Places {
             ours: named_logs.map_or_else(|| state_dir.join("turns"), absolute),
             others: environment.home.iter().map(|home| home.join(".commonly/state/turns")).collect(),
         };
+        let sessions = SessionDirs {
+            agent_dir: agent_dir.path().to_owned(),
+            session_dir: session_dir.map(|path| AgentDir::resolve(Some(&path), home).path().to_owned()),
+            home: home.to_owned(),
+        };
         Ok(Self {
             config,
             config_is_named: named.config.is_some(),
             turn_logs,
             state_dir,
-            agent_dir: AgentDir::resolve(agent_dir.as_deref(), home),
+            agent_dir,
+            sessions,
             socket: locate::locate(named.socket.as_deref(), home_var),
         })
     }

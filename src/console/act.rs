@@ -73,6 +73,10 @@ impl App {
             state.intent(Intent::Open, &self.model);
             return;
         }
+        if let Some(Layer::Search(_)) = self.layers.last() {
+            self.open_found();
+            return;
+        }
         match self.selected().cloned() {
             Some(lead) if self.model.lead(&lead).is_some_and(crate::herd::Lead::needs_you) => {
                 self.open_ask(&lead, false, now);
@@ -109,7 +113,7 @@ impl App {
     }
 
     pub(super) fn copy(&mut self, now: Now) {
-        let text = match self.layers.last() {
+        let text = match self.layers.last_mut() {
             Some(Layer::Ask(state)) => state.question().cloned(),
             Some(Layer::Diagnostics(_)) => Some(Untrusted::from(diagnostics::lines(self, now).join("\n"))),
             Some(Layer::Inbox(state)) => {
@@ -118,6 +122,13 @@ impl App {
             Some(Layer::Peers(state)) => state.session(&self.model).cloned(),
             Some(Layer::Turns(state)) => state.seat().map(Untrusted::from),
             Some(Layer::Peek(state)) => state.text(&self.model).cloned(),
+            Some(Layer::Transcript(state)) => {
+                if state.copy(&self.model) {
+                    return;
+                }
+                None
+            }
+            Some(Layer::Search(state)) => state.hit(&self.model).map(|hit| hit.text.as_str().into()),
             Some(Layer::Help(_)) => None,
             None => self.roster.selected().map(|lead| match self.model.lead(lead) {
                 Some(crate::herd::Lead { pending_ask: Some(ask), .. }) => ask.question.clone(),

@@ -12,12 +12,13 @@ use super::intent::{Context, Intent};
 use super::keymap::{Keymap, Pressed, Sequence};
 use super::text::{self, Visible};
 use super::theme::{Role, Theme};
-use super::view::{ask, diagnostics, help, inbox, peek, peers, roster, turns};
+use super::view::{ask, diagnostics, help, inbox, peek, peers, roster, search, transcript, turns};
 use crate::chief::inspection::Subject;
 use crate::chief::service::Request;
 use crate::contract::{SessionId, Timestamp, Untrusted, Uuid};
-use crate::fact::{Desk, Fact, Now, OtherChief, Standing};
+use crate::fact::{Desk, Fact, Now, OtherChief, SessionFile, Standing};
 use crate::model::Model;
+use crate::pi::growth::Branch;
 
 /// How long a notice stays.
 const NOTICE: Duration = Duration::from_secs(8);
@@ -35,6 +36,8 @@ pub enum Effect {
     RemoveDraft(DraftKey),
     /// This text shall be on the clipboard.
     Copy(Untrusted),
+    /// This branch of a session shall be read in the pager.
+    Page(SessionFile, Branch),
     /// Everything shall be drawn anew.
     Redraw,
     /// The shell shall have the terminal.
@@ -98,6 +101,10 @@ pub enum Layer {
     Turns(turns::State),
     /// A lead's pane.
     Peek(peek::State),
+    /// What was said in a session.
+    Transcript(Box<transcript::State>),
+    /// The search in sessions.
+    Search(Box<search::State>),
 }
 
 /// What a request was for, while its outcome is not known.
@@ -178,6 +185,8 @@ impl App {
             Some(Layer::Peers(_)) => Context::Peers,
             Some(Layer::Turns(_)) => Context::Turns,
             Some(Layer::Peek(_)) => Context::Peek,
+            Some(Layer::Transcript(state)) => state.context(),
+            Some(Layer::Search(state)) => state.context(),
             None => self.roster.context(),
         }
     }
@@ -208,9 +217,11 @@ impl App {
                 Layer::Inbox(state) => state.follow(&self.model),
                 Layer::Peers(state) => state.follow(&self.model),
                 Layer::Turns(state) => state.follow(&self.model),
-                Layer::Help(_) | Layer::Diagnostics(_) | Layer::Peek(_) => {}
+                Layer::Search(state) => state.follow(&self.model),
+                Layer::Help(_) | Layer::Diagnostics(_) | Layer::Peek(_) | Layer::Transcript(_) => {}
             }
         }
+        self.follow_transcript(now);
         self.inquire();
         let waiting = self.model.roster().leads.iter().any(crate::herd::Lead::needs_you);
         if self.waiting_told != Some(waiting) {
@@ -249,6 +260,11 @@ impl App {
         self.notice = Some(Notice { text: text::line(text), role, until: now.mono + NOTICE });
     }
 
+    /// Says nothing in the footer any more.
+    pub fn quiet(&mut self) {
+        self.notice = None;
+    }
+
     /// A key outside bursts.
     pub fn key(&mut self, key: KeyEvent, now: Now) {
         self.settle(now);
@@ -280,6 +296,15 @@ impl App {
                 state.typed(key, &self.model);
                 None
             }
+            Some(Layer::Transcript(state)) => {
+                state.typed(key);
+                None
+            }
+            Some(Layer::Search(state)) => {
+                self.next_ticket += 1;
+                state.typed(key, &self.model, self.next_ticket);
+                None
+            }
             Some(Layer::Diagnostics(_) | Layer::Peers(_) | Layer::Turns(_) | Layer::Peek(_)) => None,
             None => {
                 self.roster.typed(key, &self.model, now);
@@ -308,6 +333,11 @@ impl App {
             }
             Some(Layer::Help(state)) => state.pasted(text),
             Some(Layer::Inbox(state)) => state.pasted(text, &self.model),
+            Some(Layer::Transcript(state)) => state.pasted(text),
+            Some(Layer::Search(state)) => {
+                self.next_ticket += 1;
+                state.pasted(text, &self.model, self.next_ticket);
+            }
             _ => self.roster.pasted(text, &self.model, now),
         }
         self.inquire();
@@ -371,7 +401,9 @@ impl App {
             Intent::LeadInbox => self.lead_inbox(now),
             Intent::ToggleRead => self.toggle_read(now),
             Intent::ReadAll => self.read_all(now),
-            Intent::NextMatch | Intent::PreviousMatch => self.next_match(intent == Intent::NextMatch, now),
+            Intent::NextMatch | Intent::PreviousMatch if self.transcript_on_top().is_none() => {
+                self.next_match(intent == Intent::NextMatch, now)
+            }
             Intent::SendAgain => self.send_again(now),
             Intent::Peers => match self.layers.last() {
                 Some(Layer::Peers(_)) => drop(self.layers.pop()),
@@ -384,6 +416,9 @@ impl App {
                 _ => self.layers.push(Layer::Turns(turns::State::open(&self.model))),
             },
             Intent::Peek => self.peek(now),
+            Intent::Transcript => self.transcript(now),
+            Intent::Page => self.page(now),
+            Intent::SearchSessions => self.toggle_search(),
             Intent::Quit => self.quit(),
             Intent::ToggleChief => self.toggle_chief(),
             Intent::Reply => self.reply(now),
@@ -414,7 +449,16 @@ impl App {
             | Intent::UnreadOnly
             | Intent::Filter
             | Intent::Search
-            | Intent::KeepFilter => match self.layers.last_mut() {
+            | Intent::KeepFilter
+            | Intent::Unfold
+            | Intent::NextMatch
+            | Intent::PreviousMatch
+            | Intent::PreviousTurn
+            | Intent::NextTurn
+            | Intent::PreviousError
+            | Intent::NextError
+            | Intent::Branches
+            | Intent::Thoughts => match self.layers.last_mut() {
                 Some(Layer::Ask(state)) => state.intent(intent),
                 Some(Layer::Help(state)) => state.intent(intent),
                 Some(Layer::Diagnostics(state)) => state.intent(intent),
@@ -422,6 +466,12 @@ impl App {
                 Some(Layer::Peers(state)) => state.intent(intent, &self.model),
                 Some(Layer::Turns(state)) => state.intent(intent, &self.model),
                 Some(Layer::Peek(state)) => state.intent(intent),
+                Some(Layer::Transcript(state)) => {
+                    if let Some(said) = state.intent(intent, &self.model) {
+                        self.say(format_args!("{said}"), Role::Notice, now);
+                    }
+                }
+                Some(Layer::Search(state)) => state.intent(intent, &self.model),
                 None => self.roster.intent(intent, &self.model, now),
             },
         }
@@ -455,6 +505,8 @@ impl App {
             Some(Layer::Inbox(state)) => state.back(&self.model),
             Some(Layer::Peers(state)) => state.back(),
             Some(Layer::Turns(state)) => state.back(),
+            Some(Layer::Transcript(state)) => state.back(),
+            Some(Layer::Search(state)) => state.back(),
             None => {
                 self.roster.back(&self.model, now);
                 return;
@@ -516,6 +568,8 @@ impl App {
             Some(Layer::Ask(state)) => Some(state.lead()),
             Some(Layer::Inbox(state)) => state.letter()?.lead.as_ref(),
             Some(Layer::Peek(state)) => Some(state.lead()),
+            Some(Layer::Transcript(state)) => state.lead(),
+            Some(Layer::Search(state)) => state.hit(&self.model).map(|hit| &hit.session),
             _ => self.roster.selected(),
         }
     }
@@ -528,7 +582,9 @@ impl App {
             (Intent::Quit, layer) => layer.is_none(),
             (Intent::Send, _) => self.model.standing().lease().is_some(),
             (Intent::NextMatch, Some(Layer::Inbox(state))) => state.has_search(),
-            (Intent::Peek, Some(Layer::Peek(_))) => false,
+            (Intent::Peek, Some(Layer::Peek(_))) | (Intent::Transcript, Some(Layer::Transcript(_))) => false,
+            (Intent::NextMatch, Some(Layer::Transcript(state))) => state.has_search(),
+            (Intent::Open, Some(Layer::Search(state))) => state.hit(&self.model).is_some(),
             (Intent::Open, Some(Layer::Peers(state))) => !beside && state.can_open(),
             (Intent::Open, Some(Layer::Turns(state))) => !beside && state.can_open(),
             _ => true,

@@ -25,6 +25,8 @@ pub enum Intent {
     PreviousPane,
     /// Open what is under the cursor.
     Open,
+    /// Unfold the entry under the cursor, or fold it again.
+    Unfold,
     /// Back out of one layer; in a composer the draft is kept.
     Back,
     /// Write the reply to the selected lead's ask.
@@ -67,10 +69,28 @@ pub enum Intent {
     Inbox,
     /// Show the leads' peers and what is queued between them.
     Peers,
+    /// Search what was said in the sessions of all leads.
+    SearchSessions,
     /// Show how supervised turns went.
     Turns,
     /// Show what is on the selected lead's pane.
     Peek,
+    /// Show what was said in the selected lead's session.
+    Transcript,
+    /// The user's message before.
+    PreviousTurn,
+    /// The next one.
+    NextTurn,
+    /// The failure before.
+    PreviousError,
+    /// The next one.
+    NextError,
+    /// List the session's branches.
+    Branches,
+    /// Show what models thought, or hide it again.
+    Thoughts,
+    /// Open it in the pager.
+    Page,
     /// Draw everything anew.
     Redraw,
     /// Copy what is under the cursor.
@@ -122,13 +142,17 @@ pub enum Context {
     Turns,
     /// A lead's pane.
     Peek,
+    /// What was said in a session.
+    Transcript,
+    /// The search in sessions.
+    Search,
     /// A question of the console's.
     Confirm,
 }
 
 impl Context {
     /// All of them, in the help's order.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 15] = [
         Context::Global,
         Context::Roster,
         Context::Detail,
@@ -141,6 +165,8 @@ impl Context {
         Context::Peers,
         Context::Turns,
         Context::Peek,
+        Context::Transcript,
+        Context::Search,
         Context::Confirm,
     ];
 
@@ -159,6 +185,8 @@ impl Context {
             Context::Peers => "Peers",
             Context::Turns => "Turns",
             Context::Peek => "Peek",
+            Context::Transcript => "Transcript",
+            Context::Search => "Search in sessions",
             Context::Confirm => "Question",
         }
     }
@@ -193,14 +221,18 @@ pub struct Action {
     pub intent: Intent,
 }
 
-use Context::{Ask, Composer, Confirm, Detail, Filter, Global, Help, Inbox, Peek, Peers, Roster, Turns};
+use Context::{
+    Ask, Composer, Confirm, Detail, Filter, Global, Help, Inbox, Peek, Peers, Roster, Search, Transcript,
+    Turns,
+};
 
 const ANYWHERE: &[Context] = &[Global, Composer, Filter, Confirm];
 const BROWSING: &[Context] = &[Global];
 const PAGING: &[Context] = &[Global, Composer];
 const LEADS: &[Context] = &[Roster, Detail, Ask];
-const AT_PANE: &[Context] = &[Roster, Detail, Ask, Peek];
-const WRITING: &[Context] = &[Roster, Detail, Ask, Inbox, Peek];
+const AT_PANE: &[Context] = &[Roster, Detail, Ask, Peek, Transcript];
+const TO_READ: &[Context] = &[Roster, Detail, Ask, Inbox, Peek, Transcript];
+const WRITING: &[Context] = &[Roster, Detail, Ask, Inbox, Peek, Transcript];
 
 const fn action(
     name: &'static str,
@@ -249,11 +281,12 @@ pub const ACTIONS: &[Action] = &[
     action(
         "open",
         &["enter"],
-        &[Roster, Detail, Inbox, Peers, Turns],
+        &[Roster, Detail, Inbox, Peers, Search, Turns],
         "open",
         "Open what is selected",
         Intent::Open,
     ),
+    action("unfold", &["enter"], &[Transcript], "unfold", "Unfold the entry, or fold it", Intent::Unfold),
     action("back", &["esc"], ANYWHERE, "back", "Back out of one layer; a draft is kept", Intent::Back),
     action(
         "filter",
@@ -263,11 +296,18 @@ pub const ACTIONS: &[Action] = &[
         "Filter the list by what its rows say",
         Intent::Filter,
     ),
-    action("search", &["/"], &[Inbox], "search", "Search in the whole texts of the messages", Intent::Search),
+    action(
+        "search",
+        &["/"],
+        &[Inbox, Transcript, Search],
+        "search",
+        "Search in the whole texts",
+        Intent::Search,
+    ),
     action(
         "next-match",
         &["n"],
-        &[Inbox],
+        &[Inbox, Transcript],
         "next match",
         "Next place of what is searched for",
         Intent::NextMatch,
@@ -275,7 +315,7 @@ pub const ACTIONS: &[Action] = &[
     action(
         "previous-match",
         &["N"],
-        &[Inbox],
+        &[Inbox, Transcript],
         "",
         "Previous place of what is searched for",
         Intent::PreviousMatch,
@@ -306,6 +346,20 @@ pub const ACTIONS: &[Action] = &[
         "Only leads that wait, or all",
         Intent::WaitingOnly,
     ),
+    action(
+        "branches",
+        &["b"],
+        &[Transcript],
+        "branches",
+        "The branches of the session; enter shows one",
+        Intent::Branches,
+    ),
+    action("previous-turn", &["["], &[Transcript], "", "The user's message before", Intent::PreviousTurn),
+    action("next-turn", &["]"], &[Transcript], "", "The user's next message", Intent::NextTurn),
+    action("previous-error", &["{"], &[Transcript], "", "The failure before", Intent::PreviousError),
+    action("next-error", &["}"], &[Transcript], "", "The next failure", Intent::NextError),
+    action("thoughts", &["T"], &[Transcript], "thoughts", "What models thought, or not", Intent::Thoughts),
+    action("pager", &["e"], &[Transcript], "pager", "Open a copy of it in the pager", Intent::Page),
     action("focus-pane", &["f"], AT_PANE, "go to pane", "Focus the lead's pane in Herdr", Intent::FocusPane),
     action("copy", &["y"], BROWSING, "copy", "Copy what is selected", Intent::Copy),
     action("up", &["k", "up"], BROWSING, "", "Up", Intent::Up),
@@ -329,8 +383,24 @@ pub const ACTIONS: &[Action] = &[
     action("diagnostics", &["d"], BROWSING, "", "What was left out, and why", Intent::Diagnostics),
     action("inbox", &["i"], BROWSING, "inbox", "What leads sent, read and unread", Intent::Inbox),
     action("peek", &["p"], AT_PANE, "peek", "What is on the lead's pane, read only", Intent::Peek),
+    action(
+        "transcript",
+        &["t"],
+        TO_READ,
+        "transcript",
+        "What was said in the lead's session, read only",
+        Intent::Transcript,
+    ),
     action("lead-inbox", &["l"], LEADS, "", "What the selected lead sent", Intent::LeadInbox),
     action("peers", &["v"], BROWSING, "", "The leads' peers, and what is queued for them", Intent::Peers),
+    action(
+        "search-sessions",
+        &["g /"],
+        BROWSING,
+        "",
+        "Search what was said in the sessions of all leads",
+        Intent::SearchSessions,
+    ),
     action("turns", &["o"], BROWSING, "", "How supervised turns went, and what runs", Intent::Turns),
     action("help", &["?"], BROWSING, "help", "What every key does", Intent::Help),
     action("quit", &["q"], BROWSING, "quit", "Quit, at the root", Intent::Quit),

@@ -1,6 +1,9 @@
 //! The loop: terminal events first, then facts; a frame only when something changed.
 
+mod paging;
+
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -30,6 +33,8 @@ use crate::herdr::reexec::Reexec;
 use crate::herdr::register::Releaser;
 use crate::herdr::{Located, PaneContext, Registration};
 use crate::model::Model;
+use crate::pi::discover::SessionDirs;
+use crate::source::sessions::Followed;
 use crate::turn::log::TurnLogs;
 
 /// Frames are at least this far apart.
@@ -47,6 +52,8 @@ pub struct Options {
     pub socket: Located,
     /// Pi's agent directory.
     pub agent_dir: AgentDir,
+    /// Where Pi keeps its sessions.
+    pub sessions: SessionDirs,
     /// Where our own state is.
     pub state_dir: PathBuf,
     /// Months of the journal that are older than so many days go as we become Chief.
@@ -131,6 +138,7 @@ async fn console(options: Options, keymap: Keymap) -> Result<Ended, RunError> {
     let host = Host::start(host::Options {
         socket: options.socket.clone(),
         agent_dir: options.agent_dir,
+        sessions: options.sessions,
         state_dir: options.state_dir,
         may_only_watch: true,
         keep_days: options.keep_days,
@@ -167,6 +175,7 @@ async fn console(options: Options, keymap: Keymap) -> Result<Ended, RunError> {
         unsaved: BTreeMap::new(),
         save: Debounce::default(),
         title: Visible::default(),
+        followed: None,
         dirty: true,
         next_frame: None,
         last_frame: None,
@@ -235,6 +244,8 @@ struct Console {
     unsaved: BTreeMap<PathBuf, Draft>,
     save: Debounce,
     title: Visible,
+    /// The leads whose sessions are followed, by the roster's generation.
+    followed: Option<u64>,
     dirty: bool,
     /// When the frame shown is out of date by itself.
     next_frame: Option<Instant>,
@@ -252,6 +263,8 @@ struct News {
     role: Role,
     /// The draft that could not be kept.
     unsaved: Option<Draft>,
+    /// A copy to be read in the pager.
+    copy: Option<File>,
 }
 
 enum Turn {
@@ -314,6 +327,12 @@ impl Console {
                     }
                 }
                 Some(news) = troubles.recv() => {
+                    if let Some(copy) = news.copy {
+                        if let Some(ended) = self.page(copy, screen, events, signals).await? {
+                            return Ok(ended);
+                        }
+                        continue;
+                    }
                     let now = self.now();
                     self.app.say(format_args!("{}", news.text), news.role, now);
                     if let Some(draft) = news.unsaved {
@@ -341,6 +360,22 @@ impl Console {
             self.host.peeked.send_if_modified(|known| {
                 let changed = *known != peeked;
                 *known = peeked;
+                changed
+            });
+            let searched_for = self.app.searched_for().cloned();
+            self.host.searched_for.send_if_modified(|known| {
+                let changed = *known != searched_for;
+                *known = searched_for;
+                changed
+            });
+            let listed = self.app.model.generation();
+            if self.followed.replace(listed) != Some(listed) {
+                self.host.followed.send_replace(Followed::of(&self.app.model));
+            }
+            let wanted = self.app.wanted();
+            self.host.wanted.send_if_modified(|known| {
+                let changed = *known != wanted;
+                *known = wanted;
                 changed
             });
             let turn = self.carry_out(screen).await;
@@ -470,6 +505,7 @@ impl Console {
                     self.tell_trouble("The draft of what was sent stays", None, removed);
                 }
                 Effect::Copy(text) => self.copy(text, screen),
+                Effect::Page(file, branch) => self.write_copy(file, branch),
                 Effect::Redraw => turn = Turn::Redraw,
                 Effect::Suspend => turn = Turn::Suspend,
                 Effect::Left => {
@@ -523,7 +559,12 @@ impl Console {
             };
             tracing::warn!(why, what);
             // The console may have ended meanwhile.
-            let _ = troubles.send(News { text: format!("{what}: {why}"), role: Role::Alarm, unsaved });
+            let _ = troubles.send(News {
+                text: format!("{what}: {why}"),
+                role: Role::Alarm,
+                unsaved,
+                copy: None,
+            });
         });
     }
 
@@ -551,7 +592,7 @@ impl Console {
             };
             // The console may have ended meanwhile.
             let (text, role) = told;
-            let _ = troubles.send(News { text, role, unsaved: None });
+            let _ = troubles.send(News { text, role, unsaved: None, copy: None });
         });
     }
 

@@ -94,6 +94,38 @@ impl TerminalError {
     }
 }
 
+/// How a program came back that had the terminal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Lent {
+    /// It ended by itself.
+    Done,
+    /// It could not be run, or said that it failed; safe to print why.
+    Failed(String),
+    /// A signal that ends us came, and ended it.
+    Ended(Signal),
+}
+
+async fn wait_for(mut child: tokio::process::Child, signals: &mut Signals) -> Lent {
+    loop {
+        tokio::select! {
+            ended = child.wait() => return match ended {
+                Ok(status) if status.success() => Lent::Done,
+                Ok(status) => Lent::Failed(status.to_string()),
+                Err(error) => Lent::Failed(error.to_string()),
+            },
+            signal = signals.next() => match signal {
+                // Both have been told: it is the one that is used now.
+                Signal::Interrupt | Signal::Continued => {}
+                signal => {
+                    // Only what we started, and whatever it makes of it: the terminal is needed no more.
+                    let _ = child.kill().await;
+                    return Lent::Ended(signal);
+                }
+            }
+        }
+    }
+}
+
 /// What to ask the terminal for.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Options {
@@ -167,6 +199,31 @@ impl Screen {
         queue!(out, crossterm::clipboard::CopyToClipboard::to_clipboard_from(bytes))
             .and_then(|()| Write::flush(out))
             .map_err(failed("be given text to copy"))
+    }
+
+    /// Has another program use the terminal until it ends, and takes the terminal back. Signals that
+    /// reach us meanwhile are that program's affair, but for those that end us: these end it first.
+    ///
+    /// # Errors
+    /// Of the terminal; why the program could not be run is a result of its own.
+    pub async fn lend(
+        &mut self,
+        events: &mut Events,
+        signals: &mut Signals,
+        start: impl FnOnce() -> io::Result<tokio::process::Child>,
+    ) -> Result<Lent, TerminalError> {
+        events.stop();
+        self.give_back();
+        let lent = match start() {
+            Ok(child) => wait_for(child, signals).await,
+            Err(error) => Lent::Failed(error.to_string()),
+        };
+        if matches!(lent, Lent::Ended(_)) {
+            return Ok(lent);
+        }
+        self.take_back()?;
+        *events = Events::start()?;
+        Ok(lent)
     }
 
     /// Gives the terminal back, for an editor say. Stop the [`Events`] first: they would take its

@@ -86,11 +86,13 @@ pub enum Mark {
     Unknown,
     /// Its pane is gone.
     Lost,
+    /// It and another touched the same file not long ago.
+    Collision,
 }
 
 impl Mark {
     /// All of them, for a legend.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Mark::NeedsYou,
         Mark::Working,
         Mark::Blocked,
@@ -101,6 +103,7 @@ impl Mark {
         Mark::Done,
         Mark::Unknown,
         Mark::Lost,
+        Mark::Collision,
     ];
 
     /// The word that says the same as the glyph.
@@ -116,6 +119,7 @@ impl Mark {
             Mark::Done => "done",
             Mark::Unknown => "unknown",
             Mark::Lost => "lost",
+            Mark::Collision => "collision",
         }
     }
 
@@ -130,6 +134,7 @@ impl Mark {
             Mark::Done => Role::Good,
             Mark::Unknown => Role::Unknown,
             Mark::Lost => Role::Lost,
+            Mark::Collision => Role::Warning,
         }
     }
 }
@@ -173,7 +178,7 @@ impl Glyphs {
 
 /// For terminals that show Unicode.
 pub const UNICODE: Glyphs = Glyphs {
-    marks: ["!", "●", "◐", "◌", "◌", "○", "◉", "○", "?", "×"],
+    marks: ["!", "●", "◐", "◌", "◌", "○", "◉", "○", "?", "×", "⇄"],
     border: border::PLAIN,
     branch: "├─ ",
     last_branch: "└─ ",
@@ -190,7 +195,7 @@ pub const UNICODE: Glyphs = Glyphs {
 
 /// For the others.
 pub const ASCII: Glyphs = Glyphs {
-    marks: ["!", "*", "#", "~", "~", "o", "@", "o", "?", "x"],
+    marks: ["!", "*", "#", "~", "~", "o", "@", "o", "?", "x", "&"],
     border: border::Set {
         top_left: "+",
         top_right: "+",

@@ -16,7 +16,7 @@ use unicode_segmentation::UnicodeSegmentation;
 ///
 /// Invariant: the bytes are UTF-8, except that a lone surrogate stands as its three-byte form;
 /// a high surrogate is never directly followed by a low one.
-#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Untrusted(Arc<[u8]>);
 
 impl Untrusted {

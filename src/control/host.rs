@@ -15,10 +15,13 @@ use crate::chief::service::{Request, Setup};
 use crate::chief::staff::Office;
 use crate::chief::state_dir::{StateDir, StateError};
 use crate::disk::{AgentDir, DiskThread};
-use crate::fact::{self, FactReceiver};
+use crate::fact::{self, FactReceiver, SearchQuery, Wanted};
 use crate::herdr::register::{Releaser, Timing};
 use crate::herdr::{Client, Located, PaneContext, Registrar, Registration, Snapshot};
+use crate::pi::discover::SessionDirs;
 use crate::source;
+use crate::source::sessions::Followed;
+use crate::source::watch::Noticing;
 use crate::turn::log::TurnLogs;
 
 /// How long ending may take before we end without it.
@@ -32,6 +35,8 @@ pub struct Options {
     pub socket: Located,
     /// Pi's agent directory.
     pub agent_dir: AgentDir,
+    /// Where Pi keeps its sessions.
+    pub sessions: SessionDirs,
     /// Where our own state is.
     pub state_dir: PathBuf,
     /// Months of the journal that are older than so many days go as we become Chief; none goes
@@ -78,6 +83,12 @@ pub struct Host {
     pub turns_shown: watch::Sender<bool>,
     /// Whose pane has to be looked at.
     pub peeked: watch::Sender<Option<Subject>>,
+    /// What is to be searched for in sessions.
+    pub searched_for: watch::Sender<Option<Arc<SearchQuery>>>,
+    /// Whose sessions have to be followed.
+    pub followed: watch::Sender<Vec<Followed>>,
+    /// What has to be read of which session file.
+    pub wanted: watch::Sender<Option<Wanted>>,
     /// Whether leads see us in Herdr, as of the start.
     pub registration: Registration,
     /// Ends the registration when nothing else can.
@@ -126,6 +137,7 @@ impl Host {
         let mail_changed = Arc::new(Notify::new());
         let (snapshots, snapshots_seen) = watch::channel(None);
         let (requests, asked) = mpsc::channel(REQUESTS);
+        let noticing = Noticing::new(options.notified);
         let mut tasks = JoinSet::new();
         tasks.spawn(source::inventory::run(
             client.clone(),
@@ -136,7 +148,7 @@ impl Host {
         ));
         tasks.spawn(source::records::run(
             Arc::clone(&office),
-            options.notified,
+            noticing.clone(),
             disk.clone(),
             facts.clone(),
             Arc::clone(&lease_changed),
@@ -153,6 +165,13 @@ impl Host {
         }
         let (peeked, peeks_at) = watch::channel(None);
         tasks.spawn(source::peek::run(client.clone(), facts.clone(), peeks_at));
+        let (searched_for, searches) = watch::channel(None);
+        tasks.spawn(source::search::run(options.sessions, facts.clone(), searches));
+        let (followed, follows) = watch::channel(Vec::new());
+        let sessions = DiskThread::named("sessions")?;
+        tasks.spawn(source::sessions::run(noticing, sessions, facts.clone(), follows));
+        let (wanted, wants) = watch::channel(None);
+        tasks.spawn(source::transcript::run(facts.clone(), wants));
         tasks.spawn(source::surroundings::run(
             Arc::clone(&office),
             options.socket.clone(),
@@ -189,6 +208,9 @@ impl Host {
             peers_shown,
             turns_shown,
             peeked,
+            searched_for,
+            followed,
+            wanted,
             registration: now,
             releaser,
             tasks,

@@ -169,6 +169,12 @@ fn checkout() -> Character {
             "Successfully replaced 1 block(s) in src/checkout/totals.ts.",
         ),
         call("", "bash", r#"{"command":"npm test -- checkout"}"#, "Tests: 118 passed, 118 total\n"),
+        call(
+            "Carts are merged in the app, too: the same rule there.",
+            "edit",
+            r#"{"path":"../storefront.offline-sync/lib/sync/merge.dart","edits":[{"oldText":"keep(cart)","newText":"join(cart)"}]}"#,
+            "Successfully replaced 1 block(s) in ../storefront.offline-sync/lib/sync/merge.dart.",
+        ),
         fails(
             "",
             r#"{"command":"npm run lint"}"#,

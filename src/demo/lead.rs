@@ -19,7 +19,7 @@ use super::crew::{Crew, Member};
 use super::pane::{Herdr, Screen};
 use super::random::Random;
 use super::script::{Act, Attachment, Character, Question, Recipient, Script};
-use super::session::{Conversation, WriteError, now};
+use super::session::{Conversation, ToolCall, WriteError, now};
 use crate::chief::attach::{AttachError, FileArgument};
 use crate::contract::{Kind, NativeId, PeerRecord, SessionId};
 use crate::disk::{AgentDir, DiskError, Unreadable};
@@ -177,7 +177,7 @@ async fn live(options: Options, seat: Seat, mut ending: watch::Receiver<bool>) -
     let status = if begins { character.starts } else { Status::Idle };
     let client = Client::new(PathBuf::from(&options.socket));
     let herdr = Herdr::new(client.clone(), &seat.pane, &seat.session_file, status);
-    let mut player = Player { seat, lead, conversation, script, herdr, screen, next: None };
+    let mut player = Player { seat, lead, conversation, script, herdr, screen, next: None, called: None };
     if !begins {
         player.take_up();
     }
@@ -261,7 +261,8 @@ fn open_session(
     screen.shows(&format!("> {}", character.task));
     for (call, step) in character.history.iter().zip(2..) {
         conversation.set_time(time_of(step));
-        conversation.calls(&mut file, call)?;
+        let id = conversation.calls(&mut file, call)?;
+        conversation.result(&mut file, &id, call)?;
         screen.shows_call(call);
     }
     conversation.set_time(None);
@@ -313,6 +314,8 @@ struct Player {
     herdr: Herdr,
     screen: Screen,
     next: Option<(Instant, Act)>,
+    /// The tool that runs, by the call's id.
+    called: Option<(String, ToolCall<'static>)>,
 }
 
 impl Player {
@@ -356,11 +359,16 @@ impl Player {
     }
 
     async fn perform(&mut self, act: Act) -> Result<(), LeadError> {
+        // What it called before is done by now.
+        if let Some((id, call)) = self.called.take_if(|_| !matches!(act, Act::Die)) {
+            self.conversation.result(self.lead.file(), &id, &call)?;
+        }
         match act {
             Act::Show(status) => self.herdr.show(status).await,
             Act::Call(call) => {
                 self.screen.shows_call(&call);
-                self.conversation.calls(self.lead.file(), &call)?;
+                let id = self.conversation.calls(self.lead.file(), &call)?;
+                self.called = Some((id, call));
             }
             Act::Say(text) => {
                 self.screen.shows(&text);

@@ -127,11 +127,11 @@ impl Conversation {
         self.assistant(file, vec![json!({"type": "text", "text": text})], "stop")
     }
 
-    /// An answer that calls a tool, and the tool's result.
+    /// An answer that calls a tool; its id, for the result.
     ///
     /// # Errors
     /// See [`Conversation::user`].
-    pub fn calls(&mut self, file: &mut SessionFile, call: &ToolCall<'_>) -> Result<(), WriteError> {
+    pub fn calls(&mut self, file: &mut SessionFile, call: &ToolCall<'_>) -> Result<String, WriteError> {
         let id = format!("call_{}", self.random.hex(11));
         let arguments: Value = serde_json::from_str(call.arguments).unwrap_or(Value::Null);
         let mut content = Vec::new();
@@ -140,6 +140,19 @@ impl Conversation {
         }
         content.push(json!({"type": "toolCall", "id": id, "name": call.tool, "arguments": arguments}));
         self.assistant(file, content, "toolUse")?;
+        Ok(id)
+    }
+
+    /// The result of the call that has this id.
+    ///
+    /// # Errors
+    /// See [`Conversation::user`].
+    pub fn result(
+        &mut self,
+        file: &mut SessionFile,
+        id: &str,
+        call: &ToolCall<'_>,
+    ) -> Result<(), WriteError> {
         let took = self.random.between(20, 1_900);
         let time = self.time();
         self.context += call.result.len() as u64 / 4;

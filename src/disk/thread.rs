@@ -1,4 +1,4 @@
-//! The one thread on which file work is done, in the order it was asked for.
+//! A thread on which file work is done, in the order it was asked for.
 
 use std::sync::mpsc;
 
@@ -6,7 +6,7 @@ use tokio::sync::oneshot;
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// A handle to the disk thread. The thread ends when the last handle is dropped and its work done.
+/// A handle to such a thread. The thread ends when the last handle is dropped and its work done.
 #[derive(Clone)]
 pub struct DiskThread(mpsc::Sender<Job>);
 
@@ -18,8 +18,13 @@ pub struct DiskThreadGone;
 impl DiskThread {
     /// Starts the thread.
     pub fn spawn() -> std::io::Result<Self> {
+        Self::named("disk")
+    }
+
+    /// Starts another, for work that must not hold up that one's.
+    pub fn named(name: &str) -> std::io::Result<Self> {
         let (jobs, queue) = mpsc::channel::<Job>();
-        std::thread::Builder::new().name("disk".to_owned()).spawn(move || {
+        std::thread::Builder::new().name(name.to_owned()).spawn(move || {
             for job in queue {
                 job();
             }

@@ -52,6 +52,8 @@ pub enum Kind {
     BranchSummary,
     /// An extension's message that Pi shows.
     CustomMessage,
+    /// A change of model, thinking level or name.
+    Setting,
     /// Anything else, types that are not known among it: a place in the tree and nothing to show.
     Other,
 }
@@ -104,13 +106,34 @@ pub struct Entry {
     pub parent: Option<Id>,
     /// What it is.
     pub kind: Kind,
+    /// Whether it tells of a failure: of a tool, a command, or an answer that broke off.
+    pub is_error: bool,
+    /// How many tools it calls; 255 stand for more as well.
+    pub calls: u8,
+    /// When it was written, in milliseconds since the epoch; 0 where it does not say.
+    pub at: u64,
     /// Whether it stood behind a torn line, on the same line. Pi does not see such an entry.
     pub is_recovered: bool,
     pub(super) fact: Option<Box<Fact>>,
 }
 
+/// What a line says of its entry beside its place.
+#[derive(Debug)]
+pub(super) struct Told {
+    pub(super) kind: Kind,
+    pub(super) fact: Option<Fact>,
+    pub(super) is_error: bool,
+    pub(super) calls: u8,
+}
+
+impl From<(Kind, Option<Fact>)> for Told {
+    fn from((kind, fact): (Kind, Option<Fact>)) -> Self {
+        Self { kind, fact, is_error: false, calls: 0 }
+    }
+}
+
 /// The members of one line that is an object.
-pub(super) struct Envelope<'a>(Vec<(Untrusted, Json<'a>)>);
+pub struct Envelope<'a>(Vec<(Untrusted, Json<'a>)>);
 
 impl<'a> Envelope<'a> {
     /// Those of the object that `value` is.
@@ -124,6 +147,11 @@ impl<'a> Envelope<'a> {
 
     pub(super) fn text(&self, key: &str) -> Option<Untrusted> {
         self.get(key)?.string()
+    }
+
+    /// The first text among them.
+    pub(super) fn first_text(&self) -> Option<Untrusted> {
+        self.0.iter().find_map(|(_, value)| value.string())
     }
 
     pub(super) fn object(&self, key: &str) -> Option<Self> {
@@ -158,19 +186,25 @@ impl<'a> Envelope<'a> {
         })
     }
 
+    /// When it was written, in milliseconds since the epoch; 0 where it does not say.
+    pub(super) fn at(&self) -> u64 {
+        let at = self.text("timestamp").and_then(|at| at.to_str_lossy().parse::<jiff::Timestamp>().ok());
+        at.and_then(|at| u64::try_from(at.as_millisecond()).ok()).unwrap_or(0)
+    }
+
     /// What the entry is, and what is kept of it. Equal models are kept once, in `models`.
-    pub(super) fn facts(&self, models: &mut Vec<Arc<Model>>) -> (Kind, Option<Fact>) {
+    pub(super) fn facts(&self, models: &mut Vec<Arc<Model>>) -> Told {
         let spent = |of: &Self| of.usage().map(|usage| Fact::Spent { model: None, usage });
         let filled = |key: &str| self.text(key).filter(|text| !text.is_empty());
         match self.text("type").map(|kind| kind.to_str_lossy().into_owned()).as_deref() {
-            Some("message") => self.message_facts(models),
+            Some("message") => return self.message_facts(models),
             Some("compaction") => (Kind::Compaction, spent(self)),
             Some("branch_summary") => (Kind::BranchSummary, spent(self)),
             Some("custom_message") if self.is_true("display") => (Kind::CustomMessage, None),
             Some("model_change") => {
-                (Kind::Other, self.model("modelId").map(|model| Fact::Model(kept(models, model))))
+                (Kind::Setting, self.model("modelId").map(|model| Fact::Model(kept(models, model))))
             }
-            Some("thinking_level_change") => (Kind::Other, self.text("thinkingLevel").map(Fact::Thinking)),
+            Some("thinking_level_change") => (Kind::Setting, self.text("thinkingLevel").map(Fact::Thinking)),
             Some("label") => {
                 let fact = self
                     .text("targetId")
@@ -178,7 +212,7 @@ impl<'a> Envelope<'a> {
                 (Kind::Other, fact)
             }
             Some("session_info") => {
-                (Kind::Other, Some(Fact::Name(self.text("name").filter(|name| !name.is_blank()))))
+                (Kind::Setting, Some(Fact::Name(self.text("name").filter(|name| !name.is_blank()))))
             }
             Some("usage") => {
                 let model = self.model("model").map(|model| kept(models, model));
@@ -186,23 +220,46 @@ impl<'a> Envelope<'a> {
             }
             _ => (Kind::Other, None),
         }
+        .into()
     }
 
-    fn message_facts(&self, models: &mut Vec<Arc<Model>>) -> (Kind, Option<Fact>) {
-        let Some(message) = self.object("message") else { return (Kind::Other, None) };
+    fn message_facts(&self, models: &mut Vec<Arc<Model>>) -> Told {
+        let other = Told::from((Kind::Other, None));
+        let Some(message) = self.object("message") else { return other };
         match message.text("role").map(|role| role.to_str_lossy().into_owned()).as_deref() {
-            Some("user") => (Kind::User, None),
+            Some("user") => Told { kind: Kind::User, ..other },
             Some("assistant") => {
                 let usage = message.usage();
                 let model = message.model("model").map(|model| kept(models, model));
-                (Kind::Assistant, model.map(|model| Fact::Answer { model, usage }))
+                let stop = message.text("stopReason");
+                Told {
+                    kind: Kind::Assistant,
+                    fact: model.map(|model| Fact::Answer { model, usage }),
+                    is_error: stop.is_some_and(|stop| stop == "error" || stop == "aborted"),
+                    calls: message.calls(),
+                }
             }
-            Some("toolResult") => {
-                (Kind::ToolResult, message.usage().map(|usage| Fact::Spent { model: None, usage }))
+            Some("toolResult") => Told {
+                kind: Kind::ToolResult,
+                fact: message.usage().map(|usage| Fact::Spent { model: None, usage }),
+                is_error: message.is_true("isError"),
+                calls: 0,
+            },
+            Some("bashExecution") => {
+                let code = message.get("exitCode").and_then(|code| code.number());
+                let is_error = message.is_true("cancelled") || code.is_some_and(|code| code != 0.0);
+                Told { kind: Kind::Bash, is_error, ..other }
             }
-            Some("bashExecution") => (Kind::Bash, None),
-            _ => (Kind::Other, None),
+            _ => other,
         }
+    }
+
+    /// How many tools a message calls.
+    fn calls(&self) -> u8 {
+        let parts = self.get("content").and_then(|content| content.array()).unwrap_or_default();
+        let parts = parts.into_iter().filter(|part| part.raw().contains("toolCall")).filter_map(Self::of);
+        let calls = parts.filter(|part| part.text("type").is_some_and(|kind| kind == "toolCall")).count();
+        u8::try_from(calls).unwrap_or(u8::MAX)
     }
 }
 

@@ -15,7 +15,7 @@ use rustix::io::Errno;
 
 use crate::contract::json::{Document, Json};
 use crate::contract::text::is_js_space;
-use crate::contract::{SessionId, Untrusted};
+use crate::contract::{SessionId, Timestamp, Untrusted};
 
 /// The header must be complete within so many bytes from the beginning, blank and bad lines before
 /// it included. Headers of real sessions take some 300.
@@ -24,6 +24,9 @@ pub const HEAD_WINDOW: usize = 64 * 1024;
 /// The name is looked for in the head window and in so many bytes at the end. Only in a larger file
 /// can one between the two be missed; [`Header::name_is_certain`] says so.
 pub const TAIL_WINDOW: usize = 256 * 1024;
+
+/// Where only the header is wanted, so many bytes are tried first.
+const FIRST_LOOK: usize = 4 * 1024;
 
 /// What the head of a session file says.
 #[derive(Debug, Clone, PartialEq)]
@@ -86,7 +89,26 @@ pub fn read_header(path: &Path) -> Result<Header, HeaderError> {
     read(&file, stamp.size)
 }
 
+/// What the header alone says: the name is not looked for, so that little is read.
+pub fn read_identity(path: &Path) -> Result<Header, HeaderError> {
+    let (file, stamp) = open(path)?;
+    identity(&file, stamp.size)
+}
+
 /// The same of a file that is open.
+pub(super) fn identity(file: &File, size: u64) -> Result<Header, HeaderError> {
+    for window in [FIRST_LOOK, HEAD_WINDOW] {
+        let length = usize::try_from(size).unwrap_or(usize::MAX).min(window);
+        let head = read_at(file, 0, length)?;
+        match parse_header(&head, length as u64 == size) {
+            Err(HeaderError::HeaderTooLong) if window == FIRST_LOOK => {}
+            read => return read.map(|(header, _)| header),
+        }
+    }
+    Err(HeaderError::HeaderTooLong)
+}
+
+/// The header with the name, of a file that is open.
 pub(crate) fn header_of_file(file: &File) -> Result<Header, HeaderError> {
     let stamp = Stamp::of(&rustix::fs::fstat(file).map_err(HeaderError::of)?)?;
     read(file, stamp.size)
@@ -136,6 +158,16 @@ impl Stamp {
         rustix::fs::statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW)
             .map_err(HeaderError::of)
             .and_then(|stat| Self::of(&stat))
+    }
+
+    /// Whether the content was last changed before that.
+    pub(super) fn is_older_than(&self, time: Timestamp) -> bool {
+        self.modified < i128::from(time.as_millis()) * 1_000_000
+    }
+
+    /// When the content was last changed, in nanoseconds since the epoch.
+    pub(super) fn modified(&self) -> i128 {
+        self.modified
     }
 
     /// In bytes.
@@ -213,7 +245,7 @@ pub(super) fn read_at(file: &File, offset: u64, length: usize) -> Result<Vec<u8>
 
 /// The header, and where the lines after it begin. Pi passes over blank and bad lines before it;
 /// the first line that is JSON must be it. `whole` says that `head` ends where the file does.
-fn parse_header(head: &[u8], whole: bool) -> Result<(Header, usize), HeaderError> {
+pub(super) fn parse_header(head: &[u8], whole: bool) -> Result<(Header, usize), HeaderError> {
     let mut at = 0;
     while at < head.len() {
         let end = head[at..].iter().position(|byte| *byte == b'\n').map(|length| at + length);

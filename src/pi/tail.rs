@@ -1,15 +1,17 @@
 //! The index of one session file, kept up to date by reading what was appended.
 //!
 //! A file may grow while it is read, end in the middle of a line, be written anew in place, with the
-//! same size even, or be another one by now. Of each entry only its place and a few facts are kept.
+//! same size even, or be another one by now. Of each entry only its place and a few facts are kept;
+//! what else is made of them, a [`Fold`] sees as they are read.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::entry::{Entry, Envelope, Id, Model, fused};
-use super::session::{Header, HeaderError, Stamp, header_of, open, read_at};
+use super::branch::{Seen, Tree};
+use super::entry::{Entry, Envelope, Id, Model, Told, fused};
+use super::session::{HEAD_WINDOW, Header, HeaderError, Stamp, header_of, open, parse_header, read_at};
 use crate::contract::json::Document;
 use crate::contract::text::is_js_space;
 
@@ -52,6 +54,8 @@ pub struct Index {
     parsed: u32,
     bad_lines: u32,
     long_lines: u32,
+    /// Whether entries stand before the first one here.
+    is_cut: bool,
 }
 
 impl Index {
@@ -83,7 +87,7 @@ impl Index {
 
     /// Takes the line at `offset`. One that is not whole yet counts if it is JSON; nothing is said of
     /// it and nothing looked for in it otherwise.
-    fn take(&mut self, line: &[u8], offset: u64, is_whole: bool) {
+    fn take<F: Fold>(&mut self, line: &[u8], offset: u64, is_whole: bool, folding: &mut Folding<F>) {
         let mut document = Document::decode(line);
         let trimmed;
         if offset == 0 {
@@ -98,7 +102,7 @@ impl Index {
                 if self.header.is_none() {
                     self.header = Some(header_of(value));
                 } else if let Some(envelope) = Envelope::of(value) {
-                    self.add(&envelope, line_number, offset, line.len(), false);
+                    self.add(&envelope, line_number, offset, line.len(), false, folding);
                 }
             }
             Err(_) if line.iter().all(u8::is_ascii_whitespace) => {}
@@ -107,44 +111,109 @@ impl Index {
                 if let Some(at) = fused(line).filter(|_| is_whole && self.header.is_some()) {
                     let document = Document::decode(&line[at..]);
                     if let Some(envelope) = document.value().ok().and_then(Envelope::of) {
-                        self.add(&envelope, self.parsed, offset + at as u64, line.len() - at, true);
+                        let offset = offset + at as u64;
+                        self.add(&envelope, self.parsed, offset, line.len() - at, true, folding);
                     }
                 }
             }
         }
     }
 
-    fn add(&mut self, envelope: &Envelope<'_>, number: u32, offset: u64, length: usize, is_recovered: bool) {
+    fn add<F: Fold>(
+        &mut self,
+        envelope: &Envelope<'_>,
+        number: u32,
+        offset: u64,
+        length: usize,
+        is_recovered: bool,
+        folding: &mut Folding<F>,
+    ) {
         // Old bugs left several headers: the first one counts.
         if envelope.text("type").is_some_and(|kind| kind == "session") {
             return;
         }
         let is_first_version = self.version().is_some_and(|version| version < 2.0);
         let (id, parent) = if is_first_version {
-            (Id::Line(number), self.entries.last().map(|before| before.id.clone()))
+            let before = self.entries.last().map(|before| before.id.clone());
+            (Id::Line(number), before.or(self.is_cut.then_some(Id::Line(0))))
         } else {
             (envelope.id().unwrap_or(Id::Line(number)), envelope.parent())
         };
-        let (kind, fact) = envelope.facts(&mut self.models);
+        let Told { kind, fact, is_error, calls } = envelope.facts(&mut self.models);
         let length = u32::try_from(length).unwrap_or(u32::MAX);
-        let fact = fact.map(Box::new);
-        self.entries.push(Entry { offset, length, id, parent, kind, is_recovered, fact });
+        let (fact, at) = (fact.map(Box::new), envelope.at());
+        let entry = Entry { offset, length, id, parent, kind, is_error, calls, at, is_recovered, fact };
+        folding.see(self.entries.last(), &entry, envelope);
+        self.entries.push(entry);
     }
+}
+
+/// What is made of the entries of a branch: of the one that the file's last entry ends, each entry
+/// once, from the root on. Entries that were recovered from behind torn lines are among them.
+///
+/// It begins as its default: at the first entry, when the file is read anew, and when the last entry
+/// is on another branch. What an unterminated line did to it is undone when the line goes on.
+pub trait Fold: Clone + Default {
+    /// Whether it makes anything of them at all: else nothing is read again for it.
+    const TAKES: bool = true;
+
+    /// Takes the next entry, whose members are `line`.
+    fn take(&mut self, entry: &Entry, line: &Envelope<'_>);
+}
+
+/// Nothing is made of them.
+impl Fold for () {
+    const TAKES: bool = false;
+
+    fn take(&mut self, _: &Entry, _: &Envelope<'_>) {}
+}
+
+/// A fold, and whether it is that of the branch.
+#[derive(Debug, Clone, Default)]
+struct Folding<F> {
+    fold: F,
+    /// The last entry is on another branch than the fold: it is to be made anew.
+    is_stale: bool,
+}
+
+impl<F: Fold> Folding<F> {
+    fn see(&mut self, before: Option<&Entry>, entry: &Entry, line: &Envelope<'_>) {
+        let goes_on = before.is_none_or(|before| entry.parent.as_ref() == Some(&before.id));
+        self.is_stale |= F::TAKES && !goes_on;
+        if !self.is_stale {
+            self.fold.take(entry, line);
+        }
+    }
+}
+
+/// A fold that is being made anew.
+#[derive(Debug)]
+struct Refolding<F> {
+    fold: F,
+    /// The entries it took, by their numbers.
+    taken: Vec<usize>,
 }
 
 /// What an unterminated line put into the index, to be taken out again when the line goes on.
 #[derive(Debug)]
-struct Provisional {
+struct Provisional<F> {
     entries: usize,
     parsed: u32,
     had_header: bool,
+    folding: Folding<F>,
 }
 
-/// The index of the session file at one path.
+/// The index of the session file at one path, and what is folded from it.
 #[derive(Debug)]
-pub struct Tail {
+pub struct Tail<F = ()> {
     path: PathBuf,
     index: Index,
+    folding: Folding<F>,
+    refolding: Option<Refolding<F>>,
+    /// Of a larger file, besides the header only so many bytes at its end are read.
+    window: Option<u64>,
+    /// Where reading began: in the middle of a line, unless at the file's beginning.
+    begun: u64,
     /// The file as it was at the last look.
     file: Option<Stamp>,
     /// What it begins with.
@@ -157,16 +226,30 @@ pub struct Tail {
     scanned: u64,
     /// The size at which nothing changed, and since when.
     quiet: Option<(u64, Instant)>,
-    provisional: Option<Provisional>,
+    provisional: Option<Provisional<F>>,
     read: u64,
+    /// How often entries were taken out of the index.
+    withdrawn: u64,
 }
 
 impl Tail {
     /// One that has not looked yet.
     pub fn new(path: &Path) -> Self {
+        Self::folding(path, None)
+    }
+}
+
+impl<F: Fold> Tail<F> {
+    /// One that has not looked yet and folds. With a `window`, of a file that is larger only the header
+    /// and the entries in so many bytes at its end are read, and what is appended from then on.
+    pub fn folding(path: &Path, window: Option<u64>) -> Self {
         Self {
             path: path.to_owned(),
             index: Index::default(),
+            folding: Folding::default(),
+            refolding: None,
+            window,
+            begun: 0,
             file: None,
             head: Vec::new(),
             anchor: Vec::new(),
@@ -175,6 +258,7 @@ impl Tail {
             quiet: None,
             provisional: None,
             read: 0,
+            withdrawn: 0,
         }
     }
 
@@ -183,9 +267,30 @@ impl Tail {
         &self.index
     }
 
+    /// What is folded from the branch, as of the last look that was [`Progress::Done`].
+    pub fn fold(&self) -> &F {
+        &self.folding.fold
+    }
+
+    /// Whether entries at the file's beginning were not read.
+    pub fn is_cut(&self) -> bool {
+        self.index.is_cut
+    }
+
     /// Bytes read so far.
     pub fn bytes_read(&self) -> u64 {
         self.read
+    }
+
+    /// How often entries were taken out of the index again, since the file went on otherwise or was
+    /// written anew. While it stays the same, entries are only added.
+    pub fn withdrawn(&self) -> u64 {
+        self.withdrawn
+    }
+
+    /// Up to where the file was read, in bytes.
+    pub fn scanned(&self) -> u64 {
+        self.scanned
     }
 
     /// The size of the file at the last look, in bytes.
@@ -199,7 +304,7 @@ impl Tail {
     /// # Errors
     /// Those of the file; what was known of it is kept.
     pub fn look(&mut self, budget: u64, unsettled: Unsettled) -> Result<Progress, HeaderError> {
-        let is_all_read = self.file.is_some_and(|file| file.size() == self.scanned);
+        let is_all_read = self.file.is_some_and(|file| file.size() == self.scanned) && !self.folding.is_stale;
         if is_all_read && self.file == Some(Stamp::of_path(&self.path)?) && self.is_settled() {
             return Ok(Progress::Done);
         }
@@ -208,10 +313,16 @@ impl Tail {
             Change::None => {}
             Change::Shrunk if !self.is_quiet(stamp.size(), unsettled) => return Ok(Progress::Waiting),
             Change::Shrunk | Change::Anew => {
-                *self = Self { read: self.read, quiet: self.quiet.take(), ..Self::new(&self.path) };
+                let anew = Self::folding(&self.path, self.window);
+                let (read, withdrawn) = (self.read, self.withdrawn + 1);
+                *self = Self { read, withdrawn, quiet: self.quiet.take(), ..anew };
             }
         }
+        if self.file.is_none() {
+            self.begin(&file, stamp.size())?;
+        }
         self.file = Some(stamp);
+        let begun = self.read;
         let more = self.read_lines(&file, stamp.size(), budget);
         // Also after an error: what was taken must not be taken again.
         self.anchor_at(&file)?;
@@ -221,7 +332,27 @@ impl Tail {
         if self.line < self.scanned && self.provisional.is_none() && self.is_quiet(stamp.size(), unsettled) {
             self.take_unterminated(&file)?;
         }
+        if self.folding.is_stale && self.refold(&file, (begun + budget).saturating_sub(self.read).max(1))? {
+            return Ok(Progress::More);
+        }
         Ok(Progress::Done)
+    }
+
+    /// Goes to where the window begins, if there is one and the file is larger.
+    fn begin(&mut self, file: &File, size: u64) -> Result<(), HeaderError> {
+        let Some(window) = self.window.filter(|window| size > window + HEAD_WINDOW as u64) else {
+            return Ok(());
+        };
+        let head = read_at(file, 0, HEAD_WINDOW)?;
+        self.read += head.len() as u64;
+        self.index.header = Some(parse_header(&head, false).map(|(header, _)| header));
+        self.index.is_cut = true;
+        // The header was the first line.
+        self.index.parsed = 1;
+        // From one byte before, to see whether a line begins with the window.
+        self.begun = size - window - 1;
+        (self.line, self.scanned) = (self.begun, self.begun);
+        Ok(())
     }
 
     /// Whether the file still holds what was read of it, whatever was appended.
@@ -234,8 +365,11 @@ impl Tail {
     }
 
     /// Whether no unterminated line waits to be taken.
-    fn is_settled(&self) -> bool {
-        self.line == self.scanned || self.provisional.is_some() || self.scanned - self.line > MAX_LINE
+    pub fn is_settled(&self) -> bool {
+        self.line == self.scanned
+            || self.provisional.is_some()
+            || self.scanned - self.line > MAX_LINE
+            || (self.line == self.begun && self.begun > 0)
     }
 
     fn is_quiet(&mut self, size: u64, unsettled: Unsettled) -> bool {
@@ -291,22 +425,24 @@ impl Tail {
                 return Ok(false);
             }
             if let Some(provisional) = self.provisional.take() {
-                self.roll_back(&provisional);
+                self.roll_back(provisional);
             }
             self.read += bytes.len() as u64;
             let from = self.scanned;
             let mut begin = 0;
             for end in memchr::memchr_iter(b'\n', &bytes) {
                 let line_end = from + end as u64;
-                if self.line >= from {
-                    self.index.take(&bytes[begin..end], self.line, true);
+                if self.line == self.begun && self.begun > 0 {
+                    // Its beginning was not read.
+                } else if self.line >= from {
+                    self.index.take(&bytes[begin..end], self.line, true, &mut self.folding);
                 } else if line_end - self.line > MAX_LINE {
                     self.index.long_lines += 1;
                 } else {
                     let length = (line_end - self.line) as usize;
                     let line = read_at(file, self.line, length)?;
                     self.read += line.len() as u64;
-                    self.index.take(&line, self.line, true);
+                    self.index.take(&line, self.line, true, &mut self.folding);
                 }
                 begin = end + 1;
                 self.line = line_end + 1;
@@ -318,24 +454,54 @@ impl Tail {
     }
 
     fn take_unterminated(&mut self, file: &File) -> Result<(), HeaderError> {
-        if self.scanned - self.line > MAX_LINE {
+        if self.scanned - self.line > MAX_LINE || (self.line == self.begun && self.begun > 0) {
             return Ok(());
         }
         let line = read_at(file, self.line, (self.scanned - self.line) as usize)?;
         self.read += line.len() as u64;
         let index = &mut self.index;
         let (entries, parsed, had_header) = (index.entries.len(), index.parsed, index.header.is_some());
-        index.take(&line, self.line, false);
-        self.provisional = Some(Provisional { entries, parsed, had_header });
+        let before = self.folding.clone();
+        index.take(&line, self.line, false, &mut self.folding);
+        self.provisional = Some(Provisional { entries, parsed, had_header, folding: before });
         Ok(())
     }
 
-    fn roll_back(&mut self, to: &Provisional) {
+    fn roll_back(&mut self, to: Provisional<F>) {
+        self.withdrawn += u64::from(self.index.entries.len() > to.entries);
         self.index.entries.truncate(to.entries);
         self.index.parsed = to.parsed;
         if !to.had_header {
             self.index.header = None;
         }
+        self.folding = to.folding;
+        self.refolding = None;
+    }
+
+    /// Makes the fold anew from the entries of the branch, `budget` bytes and an entry more; says
+    /// whether the budget ended before.
+    fn refold(&mut self, file: &File, budget: u64) -> Result<bool, HeaderError> {
+        let branch = Tree::of(&self.index, Seen::WithRecovered).branch();
+        // The branch may have gone on meanwhile, or be another again.
+        let known = self.refolding.take().filter(|known| branch.starts_with(&known.taken));
+        let mut refolding = known.unwrap_or_else(|| Refolding { fold: F::default(), taken: Vec::new() });
+        let begun = self.read;
+        for at in &branch[refolding.taken.len()..] {
+            if self.read - begun >= budget {
+                self.refolding = Some(refolding);
+                return Ok(true);
+            }
+            let entry = &self.index.entries[*at];
+            let line = read_at(file, entry.offset, entry.length as usize)?;
+            self.read += line.len() as u64;
+            // Anything else is not what was read before: the next look sees that.
+            if let Some(envelope) = Document::decode(&line).value().ok().and_then(Envelope::of) {
+                refolding.fold.take(entry, &envelope);
+            }
+            refolding.taken.push(*at);
+        }
+        self.folding = Folding { fold: refolding.fold, is_stale: false };
+        Ok(false)
     }
 }
 

@@ -4,9 +4,10 @@
 
 use std::path::Path;
 
+use super::body::Lines;
 use super::branch::{Seen, Tree};
 use super::entry::{Entry, Envelope, Id, Kind};
-use super::session::{HeaderError, open, read_at};
+use super::session::HeaderError;
 use super::tail::{Progress, Tail, Unsettled};
 use crate::contract::json::{Document, Json, reserialize};
 use crate::contract::{SessionId, Untrusted, Uuid};
@@ -116,7 +117,7 @@ pub fn read(path: &Path, session: &SessionId, extent: Extent) -> Result<Transcri
             return Err(TranscriptError::Empty);
         }
         check(&tail, session, extent)?;
-        let written = Writer::new(Bodies::of(path)?, extent).write(&tail)?;
+        let written = Writer::new(Lines::of(path)?, extent).write(&tail)?;
         if let Some(transcript) = written
             && tail.holds()?
         {
@@ -141,24 +142,8 @@ fn check(tail: &Tail, session: &SessionId, extent: Extent) -> Result<(), Transcr
     Ok(())
 }
 
-/// The file, open to read entries from.
-struct Bodies(std::fs::File);
-
-impl Bodies {
-    fn of(path: &Path) -> Result<Self, HeaderError> {
-        Ok(Self(open(path)?.0))
-    }
-
-    /// The text of `entry`; nothing where the file ends before it by now.
-    fn text(&self, entry: &Entry) -> Result<Option<Vec<u8>>, HeaderError> {
-        let length = entry.length as usize;
-        let text = read_at(&self.0, entry.offset, length)?;
-        Ok((text.len() == length).then_some(text))
-    }
-}
-
 struct Writer {
-    bodies: Bodies,
+    lines: Lines,
     extent: Extent,
     /// What was written, or the end of it where no more is wanted.
     text: String,
@@ -168,8 +153,8 @@ struct Writer {
 }
 
 impl Writer {
-    fn new(bodies: Bodies, extent: Extent) -> Self {
-        Self { bodies, extent, text: String::new(), full_bytes: 0, tool_truncated: false }
+    fn new(lines: Lines, extent: Extent) -> Self {
+        Self { lines, extent, text: String::new(), full_bytes: 0, tool_truncated: false }
     }
 
     /// Adds a block, with a blank line before it.
@@ -204,8 +189,8 @@ impl Writer {
                 None => return Ok(None),
             };
         }
-        for entry in branch.into_iter().filter(|entry| entry.kind != Kind::Other) {
-            let Some(text) = self.bodies.text(entry)? else { return Ok(None) };
+        for entry in branch.into_iter().filter(|entry| !matches!(entry.kind, Kind::Setting | Kind::Other)) {
+            let Some(text) = self.lines.read(entry.offset, entry.length)? else { return Ok(None) };
             let document = Document::decode(&text);
             let Some(envelope) = document.value().ok().and_then(Envelope::of) else { return Ok(None) };
             self.entry(entry.kind, &envelope);
@@ -229,7 +214,7 @@ impl Writer {
         let Some(at) = branch.iter().rposition(|entry| entry.kind == Kind::Compaction) else {
             return Ok(Some(branch));
         };
-        let Some(text) = self.bodies.text(branch[at])? else { return Ok(None) };
+        let Some(text) = self.lines.read(branch[at].offset, branch[at].length)? else { return Ok(None) };
         let document = Document::decode(&text);
         let Some(compaction) = document.value().ok().and_then(Envelope::of) else { return Ok(None) };
         let first = compaction.text("firstKeptEntryId").map(Id::of);
@@ -248,7 +233,7 @@ impl Writer {
             Kind::CustomMessage if self.extent == Extent::Full => {
                 self.headed(&format!("custom {}", text("customType")), &joined(entry.get("content")));
             }
-            Kind::CustomMessage | Kind::Other => {}
+            Kind::CustomMessage | Kind::Setting | Kind::Other => {}
             Kind::User | Kind::Assistant | Kind::ToolResult | Kind::Bash => {
                 if let Some(message) = entry.object("message") {
                     self.message(kind, &message);
@@ -290,7 +275,12 @@ impl Writer {
                 let text = |key: &str| message.text(key).map(|text| shown(&text)).unwrap_or_default();
                 self.headed("bash", format!("{}\n{}", text("command"), text("output")).trim_end());
             }
-            Kind::Bash | Kind::Compaction | Kind::BranchSummary | Kind::CustomMessage | Kind::Other => {}
+            Kind::Bash
+            | Kind::Compaction
+            | Kind::BranchSummary
+            | Kind::CustomMessage
+            | Kind::Setting
+            | Kind::Other => {}
         }
     }
 
@@ -331,7 +321,7 @@ fn joined(content: Option<Json<'_>>) -> String {
     shown(&texts.into())
 }
 
-fn is_control_marker(text: &str) -> bool {
+pub(super) fn is_control_marker(text: &str) -> bool {
     text.strip_prefix(CONTROL_MARKER).is_some_and(|id| Uuid::parse(id).is_some())
 }
 

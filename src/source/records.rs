@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
-use super::watch::{Dirty, Watch};
+use super::watch::{Dirty, Noticing, Watch};
 use crate::chief::staff::Office;
 use crate::contract::Kind;
 use crate::disk::inbox::{self, Content};
@@ -21,22 +21,25 @@ const POLL: Duration = Duration::from_secs(1);
 const SAFETY: Duration = Duration::from_secs(30);
 
 /// Emits the records of `office` until the task is dropped. `lease_changed` is told when lock or
-/// descriptor of the Chief may have changed, `mail_changed` when our inbox or a record may have. With
-/// `notified` they are read as the system tells of changes, where it can; else again and again.
+/// descriptor of the Chief may have changed, `mail_changed` when our inbox or a record may have. They
+/// are read as the system tells of changes, where it can; else again and again.
 pub async fn run(
     office: Arc<Office>,
-    notified: bool,
+    noticing: Noticing,
     disk: DiskThread,
     facts: FactSender,
     lease_changed: Arc<Notify>,
     mail_changed: Arc<Notify>,
 ) {
     let inbox = office.runtime().inbox(office.session());
-    let (mut watch, mut watching) = if notified {
-        let (watch, told) = Watch::new(office.runtime(), &inbox);
-        (watch, state(told))
-    } else {
-        (Watch::polled(office.runtime(), &inbox), Watching::SwitchedOff)
+    let polled = || Watch::polled(office.runtime(), &inbox);
+    let (mut watch, mut watching) = match &noticing {
+        Noticing::Told(notifier) => {
+            let (watch, told) = Watch::new(notifier, office.runtime(), &inbox);
+            (watch, state(told))
+        }
+        Noticing::Untold(why) => (polled(), Watching::Polling(why.clone())),
+        Noticing::SwitchedOff => (polled(), Watching::SwitchedOff),
     };
     let mut overflows = 0;
     facts.put(Fact::Watching(watching.clone()));

@@ -1,6 +1,6 @@
-//! Which of our directories changed, told by one file watcher of the system.
+//! The one file watcher of the system, and which of our directories changed.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,6 +11,99 @@ use tokio::sync::Notify;
 
 use crate::disk::Runtime;
 use crate::disk::layout::InboxDir;
+
+/// The most directories that are watched at once.
+const MAX_WATCHED: usize = 512;
+
+type Told = notify::Result<notify::Event>;
+type Listener = Box<dyn Fn(&Told) + Send>;
+
+/// How changes of files are noticed.
+#[derive(Clone)]
+pub enum Noticing {
+    /// The system tells.
+    Told(Arc<Notifier>),
+    /// The system can't; safe to print why. Whoever reads looks again and again by itself.
+    Untold(String),
+    /// The same, as it is configured.
+    SwitchedOff,
+}
+
+impl Noticing {
+    /// As the system tells, where it can; `notified` says whether it is to be asked at all.
+    pub fn new(notified: bool) -> Self {
+        match notified.then(Notifier::new) {
+            Some(Ok(notifier)) => Self::Told(Arc::new(notifier)),
+            Some(Err(why)) => Self::Untold(why),
+            None => Self::SwitchedOff,
+        }
+    }
+}
+
+/// The file watcher. What it tells, it tells everyone who listens.
+pub struct Notifier {
+    watched: Mutex<Watched>,
+    listeners: Arc<Mutex<Vec<Listener>>>,
+}
+
+struct Watched {
+    watcher: RecommendedWatcher,
+    /// How many watch each directory.
+    directories: BTreeMap<PathBuf, usize>,
+}
+
+impl Notifier {
+    /// One that watches nothing yet.
+    ///
+    /// # Errors
+    /// Why the system can't tell.
+    pub fn new() -> Result<Self, String> {
+        let listeners: Arc<Mutex<Vec<Listener>>> = Arc::default();
+        let told = Arc::clone(&listeners);
+        let watcher = notify::recommended_watcher(move |event: Told| {
+            // Our own opens and reads would wake us for ever.
+            if !event.as_ref().is_ok_and(|event| matches!(event.kind, EventKind::Access(_))) {
+                let listeners = told.lock().unwrap_or_else(PoisonError::into_inner);
+                listeners.iter().for_each(|listener| listener(&event));
+            }
+        });
+        let watcher = watcher.map_err(|error| error.to_string())?;
+        let watched = Mutex::new(Watched { watcher, directories: BTreeMap::new() });
+        Ok(Self { watched, listeners })
+    }
+
+    /// Has `listener` told of everything from now on. It runs on the watcher's own thread.
+    pub fn listen(&self, listener: impl Fn(&Told) + Send + 'static) {
+        self.listeners.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(listener));
+    }
+
+    /// Watches the directory at `path`, not what is below those in it, until it is unwatched as often.
+    ///
+    /// # Errors
+    /// Those of the system; also that very many are watched.
+    pub fn watch(&self, path: &Path) -> notify::Result<()> {
+        let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        if !watched.directories.contains_key(path) && watched.directories.len() >= MAX_WATCHED {
+            return Err(notify::Error::new(notify::ErrorKind::MaxFilesWatch));
+        }
+        // Also where it is watched: it may be another directory by now.
+        watched.watcher.watch(path, RecursiveMode::NonRecursive)?;
+        *watched.directories.entry(path.to_owned()).or_default() += 1;
+        Ok(())
+    }
+
+    /// Watches it no more, unless others do.
+    pub fn unwatch(&self, path: &Path) {
+        let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(count) = watched.directories.get_mut(path) else { return };
+        *count -= 1;
+        if *count == 0 {
+            watched.directories.remove(path);
+            // The system has dropped the watch of one that is gone itself.
+            let _ = watched.watcher.unwatch(path);
+        }
+    }
+}
 
 /// What may have changed since the last look; bounded by the number of records.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -98,7 +191,7 @@ impl Targets {
 /// Watches the lead records, our inbox and the lease of one runtime.
 pub struct Watch {
     shared: Arc<Shared>,
-    watcher: Option<RecommendedWatcher>,
+    notifier: Option<Arc<Notifier>>,
     /// The directory watched for each target: itself, or its nearest ancestor that exists.
     armed: Vec<PathBuf>,
 }
@@ -106,18 +199,14 @@ pub struct Watch {
 impl Watch {
     /// Watches `runtime` and `inbox`. Where the system can't, the error says why; whoever reads
     /// must then look again and again by itself.
-    pub fn new(runtime: &Runtime, inbox: &InboxDir) -> (Self, Result<(), String>) {
+    pub fn new(notifier: &Arc<Notifier>, runtime: &Runtime, inbox: &InboxDir) -> (Self, Result<(), String>) {
         let mut watch = Self::polled(runtime, inbox);
         let shared = Arc::clone(&watch.shared);
-        let told = match notify::recommended_watcher(move |event| on_event(&shared, event)) {
-            Ok(watcher) => {
-                watch.watcher = Some(watcher);
-                watch.rearm(&BTreeSet::new())
-            }
-            Err(error) => Err(error.to_string()),
-        };
+        notifier.listen(move |event| on_event(&shared, event));
+        watch.notifier = Some(Arc::clone(notifier));
+        let told = watch.rearm(&BTreeSet::new());
         if told.is_err() {
-            watch.watcher = None;
+            watch.notifier = None;
         }
         (watch, told)
     }
@@ -131,7 +220,7 @@ impl Watch {
         };
         let shared = Arc::new(Shared { dirty: Mutex::new(Dirty::all()), changed: Notify::new(), targets });
         shared.changed.notify_one();
-        Self { shared, watcher: None, armed: Vec::new() }
+        Self { shared, notifier: None, armed: Vec::new() }
     }
 
     /// Waits for changes and takes them. Directories that appeared are watched before this returns,
@@ -166,15 +255,14 @@ impl Watch {
     /// Watches each target, or the nearest directory above it that exists; anew where something
     /// moved.
     fn rearm(&mut self, moved: &BTreeSet<PathBuf>) -> Result<(), String> {
-        let Some(watcher) = &mut self.watcher else { return Ok(()) };
+        let Some(notifier) = &self.notifier else { return Ok(()) };
         let (stale, still) = self
             .armed
             .drain(..)
             .partition(|armed: &PathBuf| moved.iter().any(|path| armed.starts_with(path)));
         self.armed = still;
         for path in &stale {
-            // The system has dropped the watch of one that is gone itself.
-            let _ = watcher.unwatch(path);
+            notifier.unwatch(path);
         }
         let targets = self.shared.targets.clone();
         // A directory may appear between the look and the watch: look again until nothing moves.
@@ -191,13 +279,13 @@ impl Watch {
                 return Ok(());
             }
             for path in self.armed.iter().filter(|armed| !wanted.contains(armed)) {
-                let _ = watcher.unwatch(path);
+                notifier.unwatch(path);
             }
             for path in &wanted {
                 if self.armed.contains(path) {
                     continue;
                 }
-                if let Err(error) = watcher.watch(path, RecursiveMode::NonRecursive) {
+                if let Err(error) = notifier.watch(path) {
                     if matches!(error.kind, notify::ErrorKind::PathNotFound) {
                         continue;
                     }
@@ -220,23 +308,16 @@ fn nearest(target: &Path) -> Option<PathBuf> {
     target.ancestors().find(is_directory).map(Path::to_owned)
 }
 
-fn on_event(shared: &Shared, event: notify::Result<notify::Event>) {
+fn on_event(shared: &Shared, event: &Told) {
     match event {
         Ok(event) if event.need_rescan() => shared.mark(|dirty| *dirty = Dirty::overflowed()),
-        Ok(event) => {
-            match event.kind {
-                // Our own opens and reads would wake us for ever.
-                EventKind::Access(_) => return,
-                // The pair follows its two halves.
-                EventKind::Modify(ModifyKind::Name(RenameMode::Both)) => return,
-                _ => {}
+        // The pair follows its two halves.
+        Ok(event) if event.kind == EventKind::Modify(ModifyKind::Name(RenameMode::Both)) => {}
+        Ok(event) => shared.mark(|dirty| {
+            for path in &event.paths {
+                shared.targets.mark(path, dirty);
             }
-            shared.mark(|dirty| {
-                for path in &event.paths {
-                    shared.targets.mark(path, dirty);
-                }
-            });
-        }
+        }),
         // What failed is nobody's change; what it would have told is lost.
         Err(_) => shared.mark(|dirty| *dirty = Dirty::overflowed()),
     }

@@ -15,6 +15,7 @@ use headman::control::socket::ControlSocket;
 use headman::fact::{Desk, Done, Fact, FactReceiver, Inquiry, Outcome};
 use headman::herdr::Located;
 use headman::herdr::locate::Origin;
+use headman::pi::discover::SessionDirs;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::process::{Signal, kill_process};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt};
@@ -186,6 +187,11 @@ fn what_the_disk_holds_up_keeps_nobody_from_saying_that_it_lives() {
         let host = Host::start(Options {
             socket: Located { path: socket, origin: Origin::Option },
             agent_dir: herd.place.agent_dir(),
+            sessions: SessionDirs {
+                agent_dir: herd.place.agent_dir().path().to_owned(),
+                session_dir: None,
+                home: herd.place.path("home"),
+            },
             state_dir: herd.place.state_dir(),
             keep_days: None,
             notified: true,

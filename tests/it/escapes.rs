@@ -27,6 +27,7 @@ use serde_json::Value;
 use crate::hostile_herdr::Hostile;
 use crate::inbox_screen::Desk;
 use crate::screens::{START, app, at, press, uuid};
+use crate::transcript_screen;
 
 /// What is put around each piece.
 const SHAPES: usize = 3;
@@ -257,6 +258,35 @@ fn filled(payload: &Untrusted) -> App {
     app
 }
 
+/// A session in which every text is the payload.
+fn transcript(payload: &Untrusted) -> String {
+    let it = format!("\"{}\"", json(payload));
+    let mut lines = vec!["{\"type\":\"session\",\"version\":3,\"id\":\"s-1\"}".to_owned()];
+    let message = |message: String| format!("\"type\":\"message\",\"message\":{{{message}}}");
+    let text = format!("{{\"type\":\"text\",\"text\":{it}}}");
+    let entries = [
+        message(format!(
+            "\"role\":\"user\",\"content\":[{text},{{\"type\":\"image\",\"mimeType\":{it},\"data\":{it}}}]"
+        )),
+        message(format!(
+            "\"role\":\"assistant\",\"model\":{it},\"provider\":{it},\"stopReason\":\"error\",\"errorMessage\":{it},\
+             \"content\":[{{\"type\":\"thinking\",\"thinking\":{it}}},{text},\
+             {{\"type\":\"toolCall\",\"name\":{it},\"arguments\":{{{it}:{it}}}}}]"
+        )),
+        message(format!("\"role\":\"toolResult\",\"toolName\":{it},\"isError\":true,\"content\":[{text}]")),
+        message(format!("\"role\":\"bashExecution\",\"command\":{it},\"output\":{it}")),
+        format!("\"type\":\"custom_message\",\"customType\":{it},\"content\":{it},\"display\":true"),
+        format!("\"type\":\"compaction\",\"summary\":{it}"),
+        format!("\"type\":\"model_change\",\"provider\":{it},\"modelId\":{it}"),
+        format!("\"type\":\"session_info\",\"name\":{it}"),
+        format!("\"type\":\"label\",\"targetId\":\"00000001\",\"label\":{it}"),
+    ];
+    for (nth, entry) in entries.iter().enumerate() {
+        lines.push(format!("{{\"id\":\"{:08x}\",\"parentId\":\"{nth:08x}\",{entry}}}", nth + 1));
+    }
+    lines.join("\n") + "\n"
+}
+
 #[test]
 fn no_payload_reaches_the_terminal_on_any_screen() {
     on_every_screen(&payloads(false));
@@ -270,6 +300,7 @@ fn no_payload_in_any_shape_reaches_the_terminal_on_any_screen() {
 
 fn on_every_screen(payloads: &[Untrusted]) {
     let mut screens = 0;
+    let dir = tempfile::tempdir().unwrap();
     for payload in payloads {
         let lossy = payload.to_str_lossy();
         let mut check = |what: &str, app: &App| {
@@ -310,6 +341,18 @@ fn on_every_screen(payloads: &[Untrusted]) {
         check("the inbox", &desk.app);
         desk.press("\n", at(299));
         check("a letter", &desk.app);
+        let file = dir.path().join("s.jsonl");
+        std::fs::write(&file, transcript(payload)).unwrap();
+        let mut scene = transcript_screen::Scene::of(transcript_screen::file(&file, "s-1"));
+        scene.screen(80, 60);
+        check("a transcript", &scene.app);
+        press(&mut scene.app, "T\n/", at(299));
+        scene.app.paste(&lossy, at(299));
+        scene.screen(80, 60);
+        check("a transcript, searched", &scene.app);
+        press(&mut scene.app, "\u{1b}b", at(299));
+        scene.screen(80, 60);
+        check("branches", &scene.app);
         let mut title = Vec::new();
         queue!(title, SetTitle(text::title(payload).as_str())).unwrap();
         let inside = title.strip_prefix(b"\x1b]0;").unwrap().strip_suffix(b"\x07").unwrap();
@@ -317,7 +360,7 @@ fn on_every_screen(payloads: &[Untrusted]) {
         screens += 1;
     }
     println!("{} payloads, {screens} screens", payloads.len());
-    assert!(payloads.len() >= 200 && screens == 12 * payloads.len());
+    assert!(payloads.len() >= 200 && screens == 15 * payloads.len());
 }
 
 /// Herdr's snapshot of agents that are called as the payloads are.

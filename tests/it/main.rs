@@ -3,6 +3,8 @@
 // Helpers of tests are tests, which the lints' own exceptions for tests don't see.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
+mod activity;
+mod activity_screens;
 mod ask_life;
 mod attachments;
 mod barred;
@@ -28,10 +30,12 @@ mod differences;
 mod documents;
 mod escapes;
 mod fates;
+mod follow;
 mod fuzz_corpora;
 mod golden;
 mod golden_records;
 mod golden_trees;
+mod grep;
 mod herd_properties;
 mod herd_rules;
 mod herd_vectors;
@@ -58,6 +62,8 @@ mod overflow;
 mod owners;
 mod peek;
 mod peers;
+mod pi_ending;
+mod pi_fold;
 mod pi_header;
 mod pi_oracle;
 mod pi_tail;
@@ -73,6 +79,7 @@ mod reception_again;
 mod record_properties;
 mod restarts;
 mod screens;
+mod search_screen;
 mod send_id;
 mod sent_drafts;
 mod soak;
@@ -83,6 +90,7 @@ mod support;
 mod surroundings;
 mod terminal_pty;
 mod transcript;
+mod transcript_screen;
 mod turn_log;
 mod turns;
 mod turns_wild;

@@ -67,7 +67,14 @@ fn noticing_program() {
         let office = Arc::new(Office::new(agent_dir, runtime(&root), chief, Instant::now()));
         let (facts, received) = fact::channel();
         let disk = DiskThread::spawn().unwrap();
-        tokio::spawn(source::records::run(office, true, disk, facts, Arc::default(), Arc::default()));
+        tokio::spawn(source::records::run(
+            office,
+            source::watch::Noticing::new(true),
+            disk,
+            facts,
+            Arc::default(),
+            Arc::default(),
+        ));
         let (ended, mut ends) = tokio::sync::oneshot::channel::<()>();
         std::thread::spawn(move || {
             let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());

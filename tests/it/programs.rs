@@ -270,7 +270,7 @@ impl ChiefProgram {
         ));
         tokio::spawn(source::records::run(
             Arc::clone(&office),
-            true,
+            source::watch::Noticing::new(true),
             disk.clone(),
             sender.clone(),
             Arc::clone(&lease_changed),

@@ -38,7 +38,7 @@ impl Source {
         let disk = DiskThread::spawn().unwrap();
         let task = tokio::spawn(source::records::run(
             Arc::clone(&office),
-            notified,
+            source::watch::Noticing::new(notified),
             disk,
             facts,
             Arc::clone(&lease_changed),

@@ -1,5 +1,7 @@
 //! The configuration, the terminal, our place in Herdr, and how changes are noticed.
 
+use std::sync::Arc;
+
 use serde_json::json;
 
 use super::Patient;
@@ -9,7 +11,7 @@ use crate::config::{Config, ConfigError, Environment, Places};
 use crate::disk::durable;
 use crate::herdr::locate::pane_context;
 use crate::herdr::reexec::{Decision, GoOn, decide};
-use crate::source::watch::Watch;
+use crate::source::watch::{Notifier, Watch};
 
 /// The configuration file.
 pub(super) fn configuration(places: &Places, config: &Result<Config, ConfigError>) -> Section {
@@ -38,8 +40,8 @@ pub(super) fn watching(patient: &Patient<'_>) -> Section {
         || patient.runtime.inbox_of_hash(patient.runtime.hash()),
         |us| patient.runtime.inbox(us),
     );
-    let (watch, told) = Watch::new(&patient.runtime, &inbox);
-    drop(watch);
+    let told =
+        Notifier::new().and_then(|notifier| Watch::new(&Arc::new(notifier), &patient.runtime, &inbox).1);
     section.set("notified", told.is_ok());
     match told {
         Ok(()) => section.say(Level::Ok, "the system tells changes of records at once"),

@@ -82,8 +82,9 @@ impl Events {
         self.read.pop_front()
     }
 
-    /// Stops reading, so that another program can. What is read but not taken is lost.
-    pub fn stop(mut self) {
+    /// Stops reading, so that another program can. What is read but not taken is lost. Afterwards
+    /// there are no events until others are started.
+    pub fn stop(&mut self) {
         self.end();
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 
-use super::{ask, detail, diagnostics, help, inbox, peek, peers, roster, turns};
+use super::{ask, detail, diagnostics, help, inbox, peek, peers, roster, search, transcript, turns};
 use crate::console::age::Ages;
 use crate::console::app::{App, Confirm, Layer};
 use crate::console::intent::Intent;
@@ -322,6 +322,16 @@ fn views(app: &App, now: Now, body: Rect, pen: &mut Pen<'_>, ages: &mut Ages) ->
         Some(Layer::Peek(state)) => peek::draw::draw(state, &app.model, now, body, pen, ages),
         Some(Layer::Peers(state)) => peers::draw::draw(state, &app.model, now, body, pen, ages),
         Some(Layer::Turns(state)) => turns::draw::draw(state, &app.model, now, body, pen, ages),
+        Some(Layer::Transcript(state)) => {
+            let scene = transcript::draw::Scene {
+                model: &app.model,
+                now,
+                keymap: &app.settings.keymap,
+                clock: app.settings.clock,
+            };
+            transcript::draw::draw(state, &scene, body, pen, ages);
+        }
+        Some(Layer::Search(state)) => search::draw::draw(state, &app.model, now, body, pen, ages),
         None => home(app, now, body, pen, ages),
     }
     None

@@ -5,6 +5,7 @@ pub mod browse;
 pub mod detail;
 pub mod diagnostics;
 pub mod field;
+mod found;
 pub mod frame;
 pub mod help;
 pub mod inbox;
@@ -12,6 +13,8 @@ pub mod list;
 pub mod peek;
 pub mod peers;
 pub mod roster;
+pub mod search;
+pub mod transcript;
 pub mod turns;
 
 use super::intent::Intent;

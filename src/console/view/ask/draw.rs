@@ -16,6 +16,8 @@ use crate::model::Model;
 
 /// Fewest and most rows of the composer, frame included, unless the screen is low.
 const COMPOSER_ROWS: (u16, u16) = (5, 12);
+/// Files listed.
+const MAX_FILES: usize = 6;
 /// From so many columns on its title says that the bytes are those of the whole record.
 const WITH_AS_SENT: u16 = 38;
 
@@ -104,6 +106,16 @@ fn question(
             (text::line(key(Intent::NextAsk).as_str()), Role::Key),
             (text::line(" next ask"), Role::Muted),
         ]));
+    }
+    if let Some(lead) = lead {
+        let mut does = Vec::new();
+        detail::activity::summary(&mut does, lead, model, now, room, pen, ages);
+        if !does.is_empty() {
+            lines.push(Line::Rule(text::line("what it does"), Role::Heading));
+            lines.append(&mut does);
+        }
+        detail::activity::exchange(&mut lines, lead, model, room);
+        detail::activity::files(&mut lines, lead, model, now, MAX_FILES, room, pen, ages);
     }
     let earlier: Vec<&Sent> =
         model.sent_to(&state.lead).into_iter().filter(|sent| Some(sent.id) != state.sent).collect();

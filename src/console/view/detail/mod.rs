@@ -1,5 +1,6 @@
 //! The detail of one lead: what it does, what it asks, its agents, what we sent it.
 
+pub mod activity;
 pub mod sent;
 
 use std::collections::{HashMap, HashSet};
@@ -19,6 +20,8 @@ use crate::fact::Now;
 use crate::herd::{Agent, Lead, State};
 use crate::model::Model;
 
+/// Files listed.
+const MAX_FILES: usize = 12;
 /// Columns an agent's label may take.
 const MAX_LABEL: usize = 32;
 /// Columns of the longest word for a state.
@@ -27,6 +30,7 @@ const STATE_WORD: usize = 8;
 const MAX_DEPTH: usize = 4;
 
 /// One line of the detail, made before it is drawn, so that it can be scrolled.
+#[derive(Debug)]
 pub enum Line {
     /// A rule with a word in it.
     Rule(Visible, Role),
@@ -119,6 +123,7 @@ fn lines(
     }
     place.push_str(&format!("pane {}", text::line(&lead.pane)));
     wrapped(&mut lines, &text::line(&place), room, Role::Muted);
+    activity::summary(&mut lines, lead, model, now, room, pen, ages);
     if let Some(ask) = &lead.pending_ask {
         let age = model.ask_age(lead, now).map(|age| ages.show(age)).unwrap_or_default();
         lines.push(Line::Rule(text::line(format_args!("asks, {age} ago")), Role::NeedsYou));
@@ -155,6 +160,7 @@ fn lines(
         lines.push(Line::Rule(text::line(&word), Role::Heading));
         agents(&mut lines, lead, room, pen);
     }
+    activity::files(&mut lines, lead, model, now, MAX_FILES, room, pen, ages);
     sent::section(&mut lines, lead, model, now, keymap, room, pen, ages);
     lines
 }

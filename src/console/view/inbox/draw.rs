@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ratatui::layout::Rect;
 
-use super::{Place, State, found};
+use super::{Place, State};
 use crate::console::age::Ages;
 use crate::console::intent::Intent;
 use crate::console::keymap::Keymap;
@@ -14,6 +14,7 @@ use crate::console::theme::Role;
 use crate::console::view::become_chief_first;
 use crate::console::view::browse::{Above, draw_nothing};
 use crate::console::view::detail::Line;
+use crate::console::view::found;
 use crate::contract::{Kind, SessionId, Timestamp, Untrusted};
 use crate::fact::{Letter, Now};
 use crate::model::Model;

@@ -3,7 +3,6 @@
 //! texts are asked for as they are needed.
 
 pub mod draw;
-mod found;
 
 use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
@@ -12,6 +11,7 @@ use crossterm::event::KeyEvent;
 
 use super::browse::Browser;
 use super::field::Field;
+use super::found;
 use crate::console::intent::{Context, Intent};
 use crate::contract::{SessionId, Untrusted};
 use crate::fact::{Answer, Answered, Inquiry, Letter, Needle, Query};

@@ -27,6 +27,7 @@ pub fn draw(
         return;
     }
     let rows = state.rows();
+    let colliding = model.sessions().colliding(now);
     let selected = state.selected_row();
     let height = usize::from(inside.height);
     let top = match selected {
@@ -46,7 +47,8 @@ pub fn draw(
                     pen.say(line.x, y, line.right(), pen.glyphs().cursor, Role::Key);
                 }
                 if let Some(lead) = row.lead(model) {
-                    draw_lead(lead, name, model, now, line, pen, ages);
+                    let collides = colliding.contains(&lead.session);
+                    draw_lead(lead, name, collides, model, now, line, pen, ages);
                 }
             }
         }
@@ -71,10 +73,13 @@ fn title(state: &State) -> Visible {
     }
 }
 
-/// One row: what it needs and does, its name, agents, and how long an ask waits.
+/// One row: what it needs and does, its name, whether it collides with another, agents, and how long an
+/// ask waits.
+#[allow(clippy::too_many_arguments)]
 fn draw_lead(
     lead: &Lead,
     name: &Visible,
+    collides: bool,
     model: &Model,
     now: Now,
     line: Rect,
@@ -113,6 +118,10 @@ fn draw_lead(
             pen.put(next, y, end, blocked, Role::Blocked);
         }
         right = at.saturating_sub(1);
+    }
+    if collides && usize::from(right.saturating_sub(x)) > 8 {
+        right -= 2;
+        pen.mark(right + 1, y, end, Mark::Collision);
     }
     let room = usize::from(right.saturating_sub(x));
     pen.put(x, y, right, &name.truncate_middle(room), Role::Text);

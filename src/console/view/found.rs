@@ -1,5 +1,7 @@
 //! A text in lines, what a search finds in it marked.
 
+use std::ops::Range;
+
 use unicode_segmentation::UnicodeSegmentation;
 
 use crate::console::text::{self, Visible};
@@ -29,27 +31,29 @@ pub(super) fn lines(
 ) -> (Vec<Line>, Vec<usize>) {
     let (mut lines, mut rows) = (Vec::new(), Vec::new());
     let Parts { said, attached } = Parts::of(text);
-    add(&said, needle, current, room, Role::Text, &mut lines, &mut rows);
+    let places = |line: &str| needle.map(|needle| needle.places(line)).unwrap_or_default();
+    add(&said.to_str_lossy(), &places, current, room, Role::Text, &mut lines, &mut rows);
     if let Some(attached) = attached {
         lines.push(Line::Rule(text::line("attached"), Role::Heading));
-        add(&attached, needle, current, room, Role::Muted, &mut lines, &mut rows);
+        add(&attached.to_str_lossy(), &places, current, room, Role::Muted, &mut lines, &mut rows);
     }
     (lines, rows)
 }
 
-/// Adds the lines of one part; all but the places of `needle` are drawn as `plain`.
-fn add(
-    text: &Untrusted,
-    needle: Option<&Needle>,
+/// Adds the lines of one part, and in `rows` the line in which each of its places begins; all but the
+/// `places` of a line are drawn as `plain`.
+pub(super) fn add(
+    text: &str,
+    places: &dyn Fn(&str) -> Vec<Range<usize>>,
     current: usize,
     room: usize,
     plain: Role,
     lines: &mut Vec<Line>,
     rows: &mut Vec<usize>,
 ) {
-    for line in text.to_str_lossy().lines() {
+    for line in text.lines() {
         let line = text::line(line);
-        let places = needle.map(|needle| needle.places(line.as_str())).unwrap_or_default();
+        let places = places(line.as_str());
         let wrapped = line.wrap(room);
         if places.is_empty() {
             lines.extend(wrapped.into_iter().map(|line| Line::plain(line, plain)));
