@@ -1,11 +1,13 @@
 //! The command line: what `docs/cli.md` says. One module a verb.
 
 pub mod check;
+pub mod config;
 pub mod console;
 mod counter;
 pub mod demo;
 pub mod doctor;
 pub mod failure;
+pub mod gate;
 pub mod grep;
 pub mod inbox;
 pub mod input;
@@ -14,6 +16,7 @@ pub mod lead;
 mod letter;
 pub mod list;
 pub mod man;
+pub mod memory;
 pub mod message;
 pub mod out;
 pub mod peers;
@@ -24,6 +27,7 @@ mod send;
 pub mod serve;
 mod signals;
 pub mod state;
+pub mod supervise;
 pub mod transcript;
 pub mod turn;
 pub mod turns;
@@ -113,6 +117,13 @@ enum Verb {
     Transcript(transcript::Arguments),
     /// Search what was said in the leads' sessions
     Grep(grep::Arguments),
+    /// Show what a lead's session shows by itself: loops, no progress, failing checks, reports
+    Signals(supervise::Subject),
+    /// Check what a lead claims to be done, before a verifier does
+    Gate(gate::Arguments),
+    /// Keep lessons and orientation, and find those that fit
+    #[command(subcommand)]
+    Memory(memory::Verb),
     /// Print the leads as one block of text for a program
     State,
     /// Be Chief without a screen, for the other verbs
@@ -132,6 +143,9 @@ enum Verb {
     Check(check::Arguments),
     /// Diagnose the setup (read-only)
     Doctor,
+    /// Write, show or find the configuration
+    #[command(subcommand)]
+    Config(config::Verb),
     /// Print completions for a shell
     Completions {
         /// The shell
@@ -266,8 +280,8 @@ impl CommandLine {
             start_log(log)?;
         }
         // One that was named is used or told, whether the verb needs it or not. The doctor tells it
-        // among what else it finds.
-        if let (Some(path), false) = (&globals.config, matches!(verb, Some(Verb::Doctor))) {
+        // among what else it finds, and `config` may be about to write it.
+        if let (Some(path), false) = (&globals.config, matches!(verb, Some(Verb::Doctor | Verb::Config(_)))) {
             Config::load(path, true).map_err(|error| misconfigured(&error))?;
         }
         let mut out = Out::new(globals.json);
@@ -293,6 +307,10 @@ impl CommandLine {
             Some(Verb::Inbox(arguments)) => inbox::run(&globals.places()?, arguments, &mut out),
             Some(Verb::Transcript(arguments)) => transcript::run(|| globals.places(), arguments, &mut out),
             Some(Verb::Grep(arguments)) => grep::run(|| globals.places(), arguments, &mut out),
+            Some(Verb::Signals(subject)) => supervise::run(|| globals.places(), subject, &mut out),
+            Some(Verb::Gate(arguments)) => gate::run(|| globals.places(), arguments, &mut out),
+            Some(Verb::Memory(verb)) => memory::run(&globals.places()?, verb, &mut out),
+            Some(Verb::Config(verb)) => config::run(&globals.places()?, *verb, &mut out),
             Some(Verb::State) => state::run(&globals.places()?, &mut out),
             Some(Verb::Roster { evidence }) => captured(evidence, &mut out),
             Some(Verb::Serve) => {

@@ -1,12 +1,13 @@
 //! `config.toml`: strict, so that a misspelt key is told instead of passed over.
 
 pub mod paths;
+pub mod supervisor;
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::console::keymap::Keymap;
 use crate::console::theme::{GlyphChoice, Theme};
@@ -15,12 +16,16 @@ use crate::disk::named;
 use crate::turn::settings::TurnConfig;
 
 pub use paths::{Environment, Places};
+pub use supervisor::Supervisor;
 
 /// Largest configuration read, in bytes.
 const MAX_BYTES: usize = 1 << 20;
 
+/// A configuration with every key, commented out.
+pub const TEMPLATE: &str = include_str!("../assets/config.toml");
+
 /// What can be configured. Every key is optional.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
     /// Whether the console has itself listed in Herdr, so that leads can write up.
@@ -37,6 +42,8 @@ pub struct Config {
     pub keys: BTreeMap<String, Vec<String>>,
     /// What holds for supervised turns.
     pub turn: TurnConfig,
+    /// The supervisor beside the leads; off without.
+    pub supervisor: Option<Supervisor>,
 }
 
 impl Default for Config {
@@ -49,6 +56,7 @@ impl Default for Config {
             keep_days: None,
             keys: BTreeMap::new(),
             turn: TurnConfig::default(),
+            supervisor: None,
         }
     }
 }
@@ -157,6 +165,7 @@ impl Config {
         if let Err(error) = Theme::load(self.theme.as_deref(), self.glyphs, |_| None) {
             mistakes.push(format!("theme: {error}"));
         }
+        mistakes.extend(self.supervisor.iter().flat_map(Supervisor::mistakes));
         mistakes
     }
 
@@ -251,6 +260,66 @@ mod tests {
             assert!(error.starts_with(place), "{text:?}: {error}");
             assert!(!error.contains('\n'), "{error}");
         }
+    }
+
+    const SUPERVISOR: &str = "[supervisor]\nenabled = true\n[supervisor.learning]\n[supervisor.gate]\nenabled = true\n\
+         command = [\"verify\"]\nmax_attempts = 2\n[supervisor.plan]\nenabled = true\n[supervisor.condense]\n\
+         enabled = true\ntokens_threshold = 5000\n";
+
+    #[test]
+    fn a_supervisor_is_whole_or_not_there() {
+        let supervisor = parse(SUPERVISOR).unwrap().supervisor.unwrap();
+        assert_eq!(supervisor.learning, supervisor::Learning::default());
+        assert_eq!(supervisor.gate.command, ["verify"]);
+        for (line, named) in [
+            ("enabled = true\n[supervisor.learning]", "enabled"),
+            ("[supervisor.learning]\n", "learning"),
+            ("command = [\"verify\"]\n", "command"),
+            ("max_attempts = 2\n", "max_attempts"),
+            ("[supervisor.plan]\nenabled = true\n", "plan"),
+            ("tokens_threshold = 5000\n", "tokens_threshold"),
+            ("[supervisor.condense]\nenabled = true\ntokens_threshold = 5000\n", "condense"),
+        ] {
+            let kept = if named == "enabled" { "[supervisor.learning]" } else { "" };
+            let error = parse(&SUPERVISOR.replacen(line, kept, 1)).unwrap_err();
+            assert!(error.contains(&format!("missing field `{named}`")), "{named}: {error}");
+        }
+        for (from, to, named) in [
+            ("max_attempts = 2", "max_attempts = 0", "`supervisor.gate.max_attempts`"),
+            ("tokens_threshold = 5000", "tokens_threshold = -1", "`supervisor.condense.tokens_threshold`"),
+            (
+                "[supervisor.learning]",
+                "[supervisor.learning]\nbackend = \"cloud\"",
+                "`supervisor.learning.backend`",
+            ),
+            ("[supervisor.plan]", "[supervisor.plan]\nfile = \"x\"", "`supervisor.plan.file`"),
+            ("[supervisor]", "[supervisor]\ndetectors = 1", "`supervisor.detectors`"),
+            ("command = [\"verify\"]", "command = \"verify\"", "`supervisor.gate.command`"),
+        ] {
+            let error = parse(&SUPERVISOR.replacen(from, to, 1)).unwrap_err();
+            assert!(error.contains(named), "{to}: {error}");
+        }
+        let without = parse(&SUPERVISOR.replace("[\"verify\"]", "[\" \"]")).unwrap();
+        assert!(without.mistakes().iter().any(|it| it.starts_with("supervisor.gate.command: ")));
+    }
+
+    #[test]
+    fn the_template_has_everything_and_changes_nothing() {
+        assert_eq!(parse(TEMPLATE), Ok(Config::default()));
+        let is_setting =
+            |line: &&str| line.strip_prefix('#').is_some_and(|it| !it.is_empty() && !it.starts_with(' '));
+        let settings: Vec<&str> = TEMPLATE.lines().filter(is_setting).map(|line| &line[1..]).collect();
+        let all = parse(&settings.join("\n")).unwrap();
+        assert_eq!(all.mistakes(), [""; 0]);
+        let defaults = Config::default();
+        assert_eq!((all.register, all.notifications, all.glyphs), (true, true, defaults.glyphs));
+        assert!(all.theme.is_some() && all.keep_days.is_some() && !all.keys.is_empty());
+        // Each key that there is stands in it.
+        let whole = toml::to_string(&all).unwrap();
+        for key in whole.lines().filter_map(|line| line.split_once(" = ")).map(|(key, _)| key) {
+            assert!(settings.iter().any(|line| line.starts_with(&format!("{key} = "))), "{key}");
+        }
+        assert_eq!(parse(&whole), Ok(all));
     }
 
     #[test]

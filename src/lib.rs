@@ -16,5 +16,6 @@ pub mod herdr;
 pub mod lead;
 pub mod model;
 pub mod pi;
+pub mod signals;
 pub mod source;
 pub mod turn;

@@ -206,6 +206,11 @@ impl StateDir {
         self.root.join("leads")
     }
 
+    /// Lessons and orientation.
+    pub fn learning(&self) -> PathBuf {
+        self.root.join("learning")
+    }
+
     /// The text copied last.
     pub fn copied(&self) -> PathBuf {
         self.root.join("copied.txt")

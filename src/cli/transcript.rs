@@ -51,11 +51,12 @@ pub fn run(
     let extent = if arguments.full { Extent::Full } else { Extent::Bounded };
     let (session, transcript) = match (&arguments.file, &arguments.session, &arguments.lead) {
         (Some(file), Some(session), _) => {
-            let session = session_id(session)?;
-            let transcript = transcript::read(file, &session, extent).map_err(|error| unread(&error))?;
+            let session = session_id(WHAT, session)?;
+            let transcript =
+                transcript::read(file, &session, extent).map_err(|error| unread(WHAT, &error))?;
             (session, transcript)
         }
-        (_, _, Some(lead)) => of_lead(&places()?, &session_id(lead)?, extent)?,
+        (_, _, Some(lead)) => of_lead(&places()?, &session_id(WHAT, lead)?, extent)?,
         _ => {
             return Err(Failure::usage(
                 format!("can't {WHAT}: of which session is not said"),
@@ -67,9 +68,10 @@ pub fn run(
     Ok(Exit::Done)
 }
 
-fn session_id(text: &OsString) -> Result<SessionId, Failure> {
+/// The session id that was given, in order to do `what`.
+pub(super) fn session_id(what: &str, text: &OsString) -> Result<SessionId, Failure> {
     SessionId::new(Untrusted::from_bytes_lossy(text.as_encoded_bytes()))
-        .ok_or_else(|| Failure::usage(format!("can't {WHAT}: that is no session id"), "See `headman list`"))
+        .ok_or_else(|| Failure::usage(format!("can't {what}: that is no session id"), "See `headman list`"))
 }
 
 /// The transcript of the lead that is `wanted`. That it is the lead, that the file is its file, and
@@ -85,7 +87,7 @@ fn of_lead(places: &Places, wanted: &SessionId, extent: Extent) -> Result<(Sessi
     };
     let holding = holding(&before.runtime)?;
     let transcript =
-        transcript::read(&path_of(file), &lead.session, extent).map_err(|error| unread(&error))?;
+        transcript::read(&path_of(file), &lead.session, extent).map_err(|error| unread(WHAT, &error))?;
     let after = list::look(places, WHAT)?;
     let is_same = |now: &Lead| now.instance == lead.instance && now.session_file == lead.session_file;
     if !after.roster.lead(&lead.session).is_some_and(is_same) {
@@ -105,8 +107,8 @@ fn holding(runtime: &Runtime) -> Result<Holding, Failure> {
     })
 }
 
-/// The error says what is wrong and, in its last sentence, what to do.
-fn unread(error: &TranscriptError) -> Failure {
+/// Why `what` can't be done. The error says what is wrong and, in its last sentence, what to do.
+pub(super) fn unread(what: &str, error: &TranscriptError) -> Failure {
     let (exit, code) = match error {
         TranscriptError::File(HeaderError::NotThere) => (Exit::Unavailable, "not_there"),
         TranscriptError::File(HeaderError::NotRegular(_)) => (Exit::Unavailable, "not_regular"),
@@ -119,7 +121,7 @@ fn unread(error: &TranscriptError) -> Failure {
     };
     let text = error.to_string();
     let (why, hint) = text.rsplit_once(". ").unwrap_or((&text, "See `headman doctor`"));
-    Failure::new(exit, code, format!("can't {WHAT}: {why}"), hint)
+    Failure::new(exit, code, format!("can't {what}: {why}"), hint)
 }
 
 fn tell(session: &SessionId, transcript: &Transcript, extent: Extent, out: &mut Out) -> Result<(), Failure> {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::symbols::border;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// What a piece of the screen is, as far as its style goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
@@ -220,7 +220,7 @@ pub const ASCII: Glyphs = Glyphs {
 };
 
 /// Which glyphs to use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum GlyphChoice {
     /// ASCII when `TERM` is `linux` or `dumb`, or the locale is not UTF-8.

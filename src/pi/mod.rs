@@ -8,6 +8,7 @@ pub mod discover;
 pub mod ending;
 pub mod entry;
 pub mod growth;
+pub mod said;
 pub mod search;
 pub mod session;
 pub mod tail;

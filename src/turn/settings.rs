@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::time::Duration;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// The longest time that can be waited for, in milliseconds.
 pub const MAX_MS: u64 = 2_147_483_647;
@@ -20,7 +20,7 @@ const GRACE_MS: u64 = 15_000;
 const BACKSTOP_MS: u64 = 60_000;
 
 /// `[turn]` of the configuration. Times are milliseconds, 0 switches one off.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TurnConfig {
     /// A turn's budget.
@@ -38,7 +38,7 @@ pub struct TurnConfig {
 }
 
 /// What holds for one adapter.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AdapterConfig {
     /// How long it may make no progress.

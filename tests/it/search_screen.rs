@@ -291,7 +291,7 @@ async fn the_source_searches_what_it_is_told_last_and_ends_at_another_query() {
 }
 
 #[test]
-fn a_person_searches_and_goes_to_the_lead() {
+fn a_person_searches_and_reads_what_was_found() {
     let home = demo_console::home();
     let served = Served::start(home.path(), &["--speed", "0"]);
     let mut terminal = Harness::start_in(headman(home.path(), &[], &served.environment), 120, 40);
@@ -301,7 +301,9 @@ fn a_person_searches_and_goes_to_the_lead() {
     demo_console::press(&mut terminal, "a", "what is found", |it| it.shows(" found") && it.shows("Searched"));
     terminal.wait_for("hits", |it| !it.shows(" 0 found") && !it.shows("Searching"));
     demo_console::press(&mut terminal, "\r", "the list", |it| it.shows("enter open"));
-    demo_console::press(&mut terminal, "\r", "the lead", |it| it.shows("Leads") && !it.shows("Searched"));
+    demo_console::press(&mut terminal, "\r", "its place in the transcript", |it| it.shows("tool calls"));
+    demo_console::press(&mut terminal, "\u{1b}", "the list again", |it| it.shows("enter open"));
+    demo_console::press(&mut terminal, "q", "the leads again", |it| !it.shows("Search in sessions"));
     demo_console::press(&mut terminal, "q", "anything", |_| true);
     assert!(terminal.finish().success());
     terminal.assert_given_back();

@@ -120,7 +120,7 @@ fn of_a_log_of_100_megabytes_only_the_end_is_read() {
     logs.append("ours/big.jsonl", &line("big", 99_999, 7, Some("stalled")));
     let started = Instant::now();
     assert_eq!(history.look(&logs.logs, None).seats[0].failures, [("stalled", 1)]);
-    assert!(started.elapsed() < Duration::from_millis(500), "it is read again: {:?}", started.elapsed());
+    assert!(started.elapsed() < Duration::from_secs(1), "it is read again: {:?}", started.elapsed());
 }
 
 #[test]

@@ -11,22 +11,13 @@ use crate::programs;
 use crate::pty;
 use crate::turns::{Turns, of};
 
+/// A shell that has just begun a child may pass over the key, so it becomes what is interrupted.
 #[test]
 fn a_terminal_is_the_commands_and_its_keys_reach_it() {
     let turns = Turns::new();
     let mut command = pty::command(
         env!("CARGO_BIN_EXE_headman"),
-        &[
-            "turn",
-            "--seat",
-            "s",
-            "--grace",
-            "300ms",
-            "--",
-            "sh",
-            "-c",
-            "echo ready; read a; echo got $a; sleep 600; sleep 600",
-        ],
+        &["turn", "--seat", "s", "--", "sh", "-c", "echo ready; read a; echo got $a; exec sleep 600"],
     );
     command.env_clear();
     for (key, value) in turns.place.command(&[]).get_envs() {
@@ -49,15 +40,13 @@ fn a_terminal_is_the_commands_and_its_keys_reach_it() {
 #[test]
 fn silence_while_the_supervisor_is_stopped_is_no_stall() {
     let turns = Turns::new();
-    let mut child = turns
-        .command(&["--stall", "600ms", "--grace", "0"], &["sh", "-c", "echo x; sleep 2"])
-        .spawn()
-        .unwrap();
+    let mut child =
+        turns.command(&["--stall", "1s", "--grace", "0"], &["sh", "-c", "echo x; sleep 3"]).spawn().unwrap();
     let mut begin = [0; 2];
     child.stdout.as_mut().unwrap().read_exact(&mut begin).unwrap();
     let pid = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
-    std::thread::sleep(Duration::from_millis(1_900));
+    std::thread::sleep(Duration::from_millis(2_600));
     rustix::process::kill_process(pid, rustix::process::Signal::CONT).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(0), "{}", turns.last());
     turns.assert_gone();
@@ -162,8 +151,11 @@ fn runner_program() {
     assert!(settled.failure.is_none() && settled.bytes == 1_000_000, "{settled:?}");
     assert!(settled.stdout.bytes() == &input[990_000..], "the end is kept");
     programs::say(format_args!("cat {:?}", settled.trace.iter().map(|it| it.what).collect::<Vec<_>>()));
-    let settled =
-        once(&["sh", "-c", "setsid sleep 600 & echo out; echo err >&2; sleep 600"], Vec::new(), 300);
+    let settled = once(
+        &["sh", "-c", "trap '' INT; setsid sleep 600 & echo out; echo err >&2; sleep 600"],
+        Vec::new(),
+        1_000,
+    );
     let said = (settled.stdout.bytes(), settled.stderr.bytes());
     assert_eq!(said, (&b"out\n"[..], &b"err\n"[..]));
     programs::say(format_args!(

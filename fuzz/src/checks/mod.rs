@@ -6,16 +6,18 @@ mod files;
 mod judge;
 mod lines;
 mod records;
+mod supervisor;
 
 pub use files::{config, journal, session};
 pub use lines::{control, herdr};
 pub use records::{claim, json, mailbox, message, record};
+pub use supervisor::supervisor;
 
 /// A check: it panics where something does not hold.
 pub type Check = fn(&[u8]);
 
 /// Every check, by the name of its target and its directory in `corpus/`.
-pub const ALL: [(&str, Check); 10] = [
+pub const ALL: [(&str, Check); 11] = [
     ("claim", claim),
     ("config", config),
     ("control", control),
@@ -26,6 +28,7 @@ pub const ALL: [(&str, Check); 10] = [
     ("message", message),
     ("record", record),
     ("session", session),
+    ("supervisor", supervisor),
 ];
 
 /// What is told of bytes that are not understood: one line, nothing in it that drives a terminal, and
