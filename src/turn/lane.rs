@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
 
-use tokio::net::unix::pipe::Receiver;
+use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::time::Instant;
 
 use super::passage::Passage;
@@ -143,6 +143,38 @@ impl Lane {
     /// Where it went.
     pub(super) fn into_passage(self) -> Option<Passage> {
         self.passage
+    }
+}
+
+/// What is written to the run's standard input.
+pub(super) struct Feed {
+    to: Sender,
+    bytes: Vec<u8>,
+    written: usize,
+}
+
+impl Feed {
+    pub(super) fn new(to: OwnedFd, bytes: Vec<u8>) -> std::io::Result<Self> {
+        Ok(Self { to: Sender::from_owned_fd(to)?, bytes, written: 0 })
+    }
+
+    /// Writes some; whether there is nothing left to do.
+    pub(super) async fn step(&mut self) -> bool {
+        let left = &self.bytes[self.written..];
+        if left.is_empty() {
+            return true;
+        }
+        let written = match self.to.writable().await {
+            Ok(()) => self.to.try_write(left),
+            Err(error) => Err(error),
+        };
+        match written {
+            Ok(length) => self.written += length,
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+            // It wants no more.
+            Err(_) => return true,
+        }
+        false
     }
 }
 

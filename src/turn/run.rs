@@ -1,21 +1,19 @@
 //! One run under supervision: what counts as progress, and the ladder that ends what makes none.
 
 use std::ffi::OsString;
-use std::io::{self, ErrorKind};
-use std::os::fd::OwnedFd;
+use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Child, ExitStatus, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
-use tokio::net::unix::pipe::Sender;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::failure::{self, Class, Failure};
-use super::lane::{Lane, Step, Tail};
+use super::lane::{Feed, Lane, Step, Tail};
 use super::ledger;
 use super::passage::Passage;
 use super::settings::Settings;
@@ -32,6 +30,8 @@ const CANCELLED_GRACE: Duration = Duration::from_secs(2);
 /// Woken so long after the stall window's end, we were stopped ourselves, or the system was: silence
 /// meanwhile tells nothing.
 const LATE: Duration = Duration::from_secs(1);
+/// How long a key that ended what is run may take to reach us.
+const KEY: Duration = Duration::from_millis(200);
 /// Between two looks for processes that were left to us and have ended.
 const REAP: Duration = Duration::from_secs(1);
 /// Bytes of what was said last that its class is found in.
@@ -188,38 +188,6 @@ impl Root {
         // Or it was waited for.
         let look = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
         !matches!(rustix::process::waitid(WaitId::Pid(self.pid), look), Ok(None))
-    }
-}
-
-/// What is written to the run's standard input.
-struct Feed {
-    to: Sender,
-    bytes: Vec<u8>,
-    written: usize,
-}
-
-impl Feed {
-    fn new(to: OwnedFd, bytes: Vec<u8>) -> io::Result<Self> {
-        Ok(Self { to: Sender::from_owned_fd(to)?, bytes, written: 0 })
-    }
-
-    /// Writes some; whether there is nothing left to do.
-    async fn step(&mut self) -> bool {
-        let left = &self.bytes[self.written..];
-        if left.is_empty() {
-            return true;
-        }
-        let written = match self.to.writable().await {
-            Ok(()) => self.to.try_write(left),
-            Err(error) => Err(error),
-        };
-        match written {
-            Ok(length) => self.written += length,
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
-            // It wants no more.
-            Err(_) => return true,
-        }
-        false
     }
 }
 
@@ -400,6 +368,15 @@ impl Running {
                     self.feed = None;
                 },
             }
+        }
+        // A key reaches both at once, and what it ended may be seen first.
+        let ended_well = matches!(self.root.child.try_wait(), Ok(Some(status)) if status.success());
+        if self.in_our_group
+            && !ended_well
+            && ladder.cause.is_none()
+            && let Ok(Some(End { is_told })) = tokio::time::timeout(KEY, asked.recv()).await
+        {
+            self.end_from_outside(&mut ladder, is_told);
         }
         // Killed or not: the turn is over, and nothing of it goes on.
         let left = if self.has_left_nothing() { Vec::new() } else { end_all(self.root.pid).await };
