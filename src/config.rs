@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::console::keymap::Keymap;
+use crate::console::mouse::MouseChoice;
+use crate::console::notify;
 use crate::console::theme::{GlyphChoice, Theme};
 use crate::contract::Untrusted;
 use crate::disk::named;
@@ -38,6 +40,10 @@ pub struct Config {
     pub notifications: bool,
     /// How many days the journal keeps what was received and sent; for ever without.
     pub keep_days: Option<NonZeroU32>,
+    /// Whether the terminal reports the mouse.
+    pub mouse: MouseChoice,
+    /// Notices outside the screen.
+    pub notify: notify::Settings,
     /// By action the keys that shall do it; the console's keymap judges both.
     pub keys: BTreeMap<String, Vec<String>>,
     /// What holds for supervised turns.
@@ -54,6 +60,8 @@ impl Default for Config {
             glyphs: GlyphChoice::Auto,
             notifications: true,
             keep_days: None,
+            mouse: MouseChoice::Auto,
+            notify: notify::Settings::default(),
             keys: BTreeMap::new(),
             turn: TurnConfig::default(),
             supervisor: None,
@@ -229,7 +237,7 @@ mod tests {
     #[test]
     fn what_is_configured_is_taken() {
         let config = parse(
-            "register = false\nnotifications = false\ntheme = \"dusk\"\nglyphs = \"ascii\"\nkeep_days = 90\n[keys]\nreply = [\"R\", \"ctrl-r\"]\n",
+            "mouse = true\nregister = false\nnotifications = false\ntheme = \"dusk\"\nglyphs = \"ascii\"\nkeep_days = 90\n[keys]\nreply = [\"R\", \"ctrl-r\"]\n[notify]\nfinished = true\nquiet = \"22:00-07:30\"\nterminal = \"osc9\"\n",
         )
         .unwrap();
         assert!(!config.register && !config.notifications);
@@ -237,6 +245,10 @@ mod tests {
         assert_eq!(config.glyphs, GlyphChoice::Ascii);
         assert_eq!(config.keep_days, NonZeroU32::new(90));
         assert_eq!(config.keys["reply"], ["R", "ctrl-r"]);
+        assert_eq!(config.mouse, MouseChoice::On);
+        assert!(config.notify.finished && config.notify.ask && !config.notify.while_focused);
+        let quiet = config.notify.quiet.unwrap();
+        assert!(quiet.has(22 * 60) && quiet.has(0) && quiet.has(7 * 60 + 29) && !quiet.has(7 * 60 + 30));
     }
 
     #[test]
@@ -246,6 +258,10 @@ mod tests {
             ("\nregister = 1\n", "/c/config.toml, line 2, `register`: "),
             ("keep_days = 0\n", "/c/config.toml, line 1, `keep_days`: "),
             ("glyphs = \"emoji\"\n", "/c/config.toml, line 1, `glyphs`: "),
+            ("mouse = \"on\"\n", "/c/config.toml, line 1, `mouse`: "),
+            ("[notify]\nasks = true\n", "/c/config.toml, line 2, `notify.asks`: "),
+            ("[notify]\nask = true\nquiet = \"22-7\"\n", "/c/config.toml, line 3, `notify.quiet`: "),
+            ("[notify]\nterminal = \"osc99\"\n", "/c/config.toml, line 2, `notify.terminal`: "),
             ("[keys]\nreply = \"R\"\n", "/c/config.toml, line 2, `keys.reply`: "),
             ("register = true\n[sounds]\n", "/c/config.toml, line 2, `sounds`: "),
             ("register = true\nregister = true\n", "/c/config.toml, line 2, `register`: "),

@@ -91,6 +91,7 @@ pub struct Model {
     searched: Option<Arc<Searched>>,
     sent: BTreeMap<Uuid, Sent>,
     asked: HashMap<(SessionId, Uuid), Asked>,
+    asks: Option<(usize, usize)>,
     ask_times: HashMap<(SessionId, Uuid), Timestamp>,
     mail: Arc<Mail>,
     mail_generation: u64,
@@ -129,6 +130,7 @@ impl Model {
             searched: None,
             sent: BTreeMap::new(),
             asked: HashMap::new(),
+            asks: None,
             ask_times: HashMap::new(),
             mail: Arc::default(),
             mail_generation: 0,
@@ -292,6 +294,7 @@ impl Model {
         let roster = Arc::new(project(&self.evidence()));
         let before = std::mem::replace(&mut self.roster, roster);
         self.date_asks(now);
+        self.asks = self.count_asks(now);
         let mut since = HashMap::with_capacity(self.roster.leads.len());
         for lead in &self.roster.leads {
             let entry = match self.since.get(&lead.session) {
@@ -339,6 +342,15 @@ impl Model {
             }
         }
         evidence
+    }
+
+    /// How many ask, and where the one stands that asks longest. All ages grow alike, so it stays that
+    /// one until the next projection; every frame asks for it.
+    fn count_asks(&self, now: Now) -> Option<(usize, usize)> {
+        let asking = || self.roster.leads.iter().enumerate().filter(|(_, lead)| lead.needs_you());
+        // Of equal ones the first, as in the list.
+        let oldest = asking().rev().max_by_key(|(_, lead)| self.ask_age(lead, now)).map(|(at, _)| at)?;
+        Some((asking().count(), oldest))
     }
 
     /// Remembers since when each open ask is, and forgets the others.
@@ -521,6 +533,12 @@ impl Model {
     /// How long `lead` is in its state, and whether we saw that begin: else it is at least so long.
     pub fn state_age(&self, lead: &SessionId, now: Now) -> Option<(Duration, bool)> {
         self.since.get(lead).map(|since| (now.mono.saturating_sub(since.mono), since.seen))
+    }
+
+    /// How many leads wait for an answer, and the one that does so longest.
+    pub fn asks(&self) -> Option<(usize, &Lead)> {
+        let (count, oldest) = self.asks?;
+        Some((count, self.roster.leads.get(oldest)?))
     }
 
     /// The leads that wait for an answer, the longest first.

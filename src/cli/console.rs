@@ -4,6 +4,7 @@ use std::num::NonZeroU32;
 
 use super::{Exit, Failure, out};
 use crate::config::{Config, Environment, Places};
+use crate::console::notify::delivery::Means;
 use crate::console::run::{self, Ended, Options, RunError};
 use crate::console::terminal::TerminalError;
 use crate::console::theme::Theme;
@@ -29,6 +30,7 @@ pub fn run(places: Places, socket: Located, config: Config, go_on: GoOn) -> Resu
     let var = |name: &str| std::env::var_os(name);
     let pane = chief_pane(&go_on);
     let pid = std::process::id();
+    let means = Means::of(&config.notify, |name| Environment::of_process().text(name));
     let options = Options {
         socket,
         agent_dir: places.agent_dir,
@@ -41,6 +43,8 @@ pub fn run(places: Places, socket: Located, config: Config, go_on: GoOn) -> Resu
         on_leaving: pane.as_ref().ok().map(|_| Reexec::without_hint(pid)),
         on_becoming_chief: (Stage::of(var, pid) == Some(Stage::Left)).then(|| Reexec::hinted(pid)),
         pane,
+        mouse: config.mouse.is_on(|name| Environment::of_process().text(name)),
+        notices: (config.notify, means),
         keys: config.keys,
         theme,
         guided: std::env::var_os("HEADMAN_DEMO").is_some(),

@@ -65,6 +65,10 @@ impl App {
             }
             return;
         }
+        if let Some(Layer::Timeline(_)) = self.layers.last() {
+            self.go_to_event(now);
+            return;
+        }
         if let Some(Layer::Peers(state)) = self.layers.last_mut() {
             state.intent(Intent::Open, &self.model);
             return;
@@ -122,6 +126,7 @@ impl App {
             Some(Layer::Peers(state)) => state.session(&self.model).cloned(),
             Some(Layer::Turns(state)) => state.seat().map(Untrusted::from),
             Some(Layer::Peek(state)) => state.text(&self.model).cloned(),
+            Some(Layer::Timeline(state)) => state.text(self.history.timeline()),
             Some(Layer::Transcript(state)) => {
                 if state.copy(&self.model) {
                     return;

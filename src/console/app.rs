@@ -7,16 +7,17 @@ use std::time::Duration;
 use crossterm::event::KeyEvent;
 
 use super::drafts::{Draft, DraftKey};
-use super::guide::{Guide, Office};
+use super::guide::Guide;
+use super::history::History;
 use super::intent::{Context, Intent};
 use super::keymap::{Keymap, Pressed, Sequence};
 use super::text::{self, Visible};
 use super::theme::{Role, Theme};
-use super::view::{ask, diagnostics, help, inbox, peek, peers, roster, search, transcript, turns};
+use super::view::{ask, diagnostics, help, inbox, peek, peers, roster, search, timeline, transcript, turns};
 use crate::chief::inspection::Subject;
 use crate::chief::service::Request;
 use crate::contract::{SessionId, Timestamp, Untrusted, Uuid};
-use crate::fact::{Desk, Fact, Now, OtherChief, SessionFile, Standing};
+use crate::fact::{Desk, Fact, Now, SessionFile, Standing};
 use crate::model::Model;
 use crate::pi::growth::Branch;
 
@@ -101,6 +102,8 @@ pub enum Layer {
     Turns(turns::State),
     /// A lead's pane.
     Peek(peek::State),
+    /// What happened.
+    Timeline(timeline::State),
     /// What was said in a session.
     Transcript(Box<transcript::State>),
     /// The search in sessions.
@@ -132,13 +135,14 @@ pub struct App {
     /// A question, over everything.
     pub confirm: Option<Confirm>,
     pub(super) notice: Option<Notice>,
+    pub(super) history: History,
     pub(super) sequence: Sequence,
     pub(super) drafts: HashMap<DraftKey, Draft>,
     pub(super) pending: Vec<(u64, Pending)>,
     /// What was sent from which draft, while no lead is known to have it.
     pub(super) on_their_way: Vec<(Uuid, DraftKey)>,
     pub(super) next_ticket: u64,
-    guide: Option<Guide>,
+    pub(super) guide: Option<Guide>,
     interrupted: Option<Duration>,
     waiting_told: Option<bool>,
     pub(super) effects: VecDeque<Effect>,
@@ -155,6 +159,7 @@ impl App {
             layers: Vec::new(),
             confirm: None,
             notice: None,
+            history: History::default(),
             sequence: Sequence::default(),
             drafts: drafts.into_iter().map(|draft| (draft.key(), draft)).collect(),
             pending: Vec::new(),
@@ -185,6 +190,7 @@ impl App {
             Some(Layer::Peers(_)) => Context::Peers,
             Some(Layer::Turns(_)) => Context::Turns,
             Some(Layer::Peek(_)) => Context::Peek,
+            Some(Layer::Timeline(_)) => Context::Timeline,
             Some(Layer::Transcript(state)) => state.context(),
             Some(Layer::Search(state)) => state.context(),
             None => self.roster.context(),
@@ -207,6 +213,7 @@ impl App {
                 None => at += 1,
             }
         }
+        self.remember(now);
         self.take_answers();
         self.drop_drafts_of_what_arrived();
         let frozen = self.is_composing();
@@ -217,6 +224,7 @@ impl App {
                 Layer::Inbox(state) => state.follow(&self.model),
                 Layer::Peers(state) => state.follow(&self.model),
                 Layer::Turns(state) => state.follow(&self.model),
+                Layer::Timeline(state) => state.follow(self.history.timeline()),
                 Layer::Search(state) => state.follow(&self.model),
                 Layer::Help(_) | Layer::Diagnostics(_) | Layer::Peek(_) | Layer::Transcript(_) => {}
             }
@@ -268,6 +276,7 @@ impl App {
     /// A key outside bursts.
     pub fn key(&mut self, key: KeyEvent, now: Now) {
         self.settle(now);
+        self.touched(now);
         // It was seen, and hides the keys.
         self.notice = None;
         let context = self.context();
@@ -305,7 +314,13 @@ impl App {
                 state.typed(key, &self.model, self.next_ticket);
                 None
             }
-            Some(Layer::Diagnostics(_) | Layer::Peers(_) | Layer::Turns(_) | Layer::Peek(_)) => None,
+            Some(
+                Layer::Diagnostics(_)
+                | Layer::Peers(_)
+                | Layer::Turns(_)
+                | Layer::Peek(_)
+                | Layer::Timeline(_),
+            ) => None,
             None => {
                 self.roster.typed(key, &self.model, now);
                 None
@@ -375,7 +390,7 @@ impl App {
         self.effects.push_back(Effect::Request(request(self.next_ticket)));
     }
 
-    fn intent(&mut self, intent: Intent, now: Now) {
+    pub(super) fn intent(&mut self, intent: Intent, now: Now) {
         if let Some(guide) = &mut self.guide {
             guide.tried(intent);
         }
@@ -416,6 +431,7 @@ impl App {
                 _ => self.layers.push(Layer::Turns(turns::State::open(&self.model))),
             },
             Intent::Peek => self.peek(now),
+            Intent::Timeline => self.toggle_timeline(),
             Intent::Transcript => self.transcript(now),
             Intent::Page => self.page(now),
             Intent::SearchSessions => self.toggle_search(),
@@ -466,6 +482,7 @@ impl App {
                 Some(Layer::Peers(state)) => state.intent(intent, &self.model),
                 Some(Layer::Turns(state)) => state.intent(intent, &self.model),
                 Some(Layer::Peek(state)) => state.intent(intent),
+                Some(Layer::Timeline(state)) => state.intent(intent, self.history.timeline()),
                 Some(Layer::Transcript(state)) => {
                     if let Some(said) = state.intent(intent, &self.model) {
                         self.say(format_args!("{said}"), Role::Notice, now);
@@ -497,11 +514,12 @@ impl App {
         if self.confirm.take().is_some() {
             return;
         }
+        self.history.dismiss();
         self.keep_draft(now);
         let stays = match self.layers.last_mut() {
             Some(Layer::Ask(state)) => state.back(),
             Some(Layer::Help(state)) => state.back(),
-            Some(Layer::Diagnostics(_) | Layer::Peek(_)) => false,
+            Some(Layer::Diagnostics(_) | Layer::Peek(_) | Layer::Timeline(_)) => false,
             Some(Layer::Inbox(state)) => state.back(&self.model),
             Some(Layer::Peers(state)) => state.back(),
             Some(Layer::Turns(state)) => state.back(),
@@ -594,48 +612,15 @@ impl App {
     /// When the next frame is due although nothing happens; `ages` is that of the ages drawn.
     pub fn next_frame(&self, ages: Option<Duration>, now: Now) -> Option<Duration> {
         let notice = self.notice.as_ref().map(|notice| notice.until.saturating_sub(now.mono));
-        [ages, notice].into_iter().flatten().min()
+        let away = self.history.until().map(|until| until.saturating_sub(now.mono));
+        [ages, notice, away].into_iter().flatten().min()
     }
 
     /// Time passed: a notice may be over.
     pub fn tick(&mut self, now: Now) {
+        self.history.tick(now);
         if self.notice.as_ref().is_some_and(|notice| notice.until <= now.mono) {
             self.notice = None;
-        }
-    }
-
-    /// Whether a draft is kept for what `lead` asks.
-    pub fn has_draft(&self, lead: &crate::herd::Lead) -> bool {
-        let ask = lead.pending_ask.as_ref().map(|ask| ask.ask);
-        ask.is_some() && self.drafts.contains_key(&DraftKey { session: lead.session.clone(), ask })
-    }
-
-    /// The drafts kept whose ask no lead puts any more.
-    pub fn orphaned_drafts(&self) -> impl Iterator<Item = &Draft> {
-        self.drafts.values().filter(|draft| {
-            let ask = self.model.lead(&draft.session).and_then(|lead| lead.pending_ask.as_ref());
-            draft.ask.is_some() && ask.map(|ask| ask.ask) != draft.ask
-        })
-    }
-
-    /// Which key to try next, where that is to be said.
-    pub fn hint(&self) -> Option<String> {
-        let has_asks = self.model.roster().leads.iter().any(crate::herd::Lead::needs_you);
-        let office = match self.model.standing() {
-            Standing::Chief { .. } => Office::Ours,
-            Standing::Observer { chief: OtherChief::None, .. } => Office::Free,
-            _ => Office::Other,
-        };
-        self.guide.as_ref()?.next(self.context(), office, has_asks, &self.settings.keymap)
-    }
-
-    /// The window's title: how many asks wait.
-    pub fn title(&self) -> Visible {
-        let asks = self.model.roster().leads.iter().filter(|lead| lead.needs_you()).count();
-        match asks {
-            0 => text::title("headman"),
-            1 => text::title("1 ask \u{b7} headman"),
-            _ => text::title(format_args!("{asks} asks \u{b7} headman")),
         }
     }
 }

@@ -75,6 +75,8 @@ pub enum Intent {
     Turns,
     /// Show what is on the selected lead's pane.
     Peek,
+    /// Show what happened.
+    Timeline,
     /// Show what was said in the selected lead's session.
     Transcript,
     /// The user's message before.
@@ -142,6 +144,8 @@ pub enum Context {
     Turns,
     /// A lead's pane.
     Peek,
+    /// What happened.
+    Timeline,
     /// What was said in a session.
     Transcript,
     /// The search in sessions.
@@ -152,7 +156,7 @@ pub enum Context {
 
 impl Context {
     /// All of them, in the help's order.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Context::Global,
         Context::Roster,
         Context::Detail,
@@ -165,6 +169,7 @@ impl Context {
         Context::Peers,
         Context::Turns,
         Context::Peek,
+        Context::Timeline,
         Context::Transcript,
         Context::Search,
         Context::Confirm,
@@ -185,6 +190,7 @@ impl Context {
             Context::Peers => "Peers",
             Context::Turns => "Turns",
             Context::Peek => "Peek",
+            Context::Timeline => "Timeline",
             Context::Transcript => "Transcript",
             Context::Search => "Search in sessions",
             Context::Confirm => "Question",
@@ -222,8 +228,8 @@ pub struct Action {
 }
 
 use Context::{
-    Ask, Composer, Confirm, Detail, Filter, Global, Help, Inbox, Peek, Peers, Roster, Search, Transcript,
-    Turns,
+    Ask, Composer, Confirm, Detail, Filter, Global, Help, Inbox, Peek, Peers, Roster, Search, Timeline,
+    Transcript, Turns,
 };
 
 const ANYWHERE: &[Context] = &[Global, Composer, Filter, Confirm];
@@ -281,7 +287,7 @@ pub const ACTIONS: &[Action] = &[
     action(
         "open",
         &["enter"],
-        &[Roster, Detail, Inbox, Peers, Search, Turns],
+        &[Roster, Detail, Inbox, Peers, Search, Timeline, Turns],
         "open",
         "Open what is selected",
         Intent::Open,
@@ -393,6 +399,14 @@ pub const ACTIONS: &[Action] = &[
     ),
     action("lead-inbox", &["l"], LEADS, "", "What the selected lead sent", Intent::LeadInbox),
     action("peers", &["v"], BROWSING, "", "The leads' peers, and what is queued for them", Intent::Peers),
+    action(
+        "timeline",
+        &["g a"],
+        BROWSING,
+        "",
+        "What happened: while you were away, and before",
+        Intent::Timeline,
+    ),
     action(
         "search-sessions",
         &["g /"],

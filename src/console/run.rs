@@ -14,24 +14,26 @@ use tokio::sync::mpsc;
 
 use super::app::{App, Effect, Settings};
 use super::burst::{BurstGuard, Passed};
+use super::clock;
 use super::drafts::{self, Debounce, Draft};
 use super::keymap::{Keymap, KeymapError};
+use super::last_resort;
+use super::notify;
+use super::notify::delivery::{Means, Notices};
 use super::terminal::{self, Events, Screen, Signal, Signals, TerminalError};
 use super::text::Visible;
 use super::theme::{Role, Theme};
 use super::view::frame;
 use crate::chief::service::Request;
-use crate::chief::staff::Office;
 use crate::chief::state_dir::StateError;
-use crate::contract::{Timestamp, Untrusted};
+use crate::contract::Untrusted;
 use crate::control::host::{self, Host, HostError};
 use crate::control::socket::ControlSocket;
 use crate::disk::thread::DiskThreadGone;
 use crate::disk::{AgentDir, DiskError, durable};
 use crate::fact::Now;
 use crate::herdr::reexec::Reexec;
-use crate::herdr::register::Releaser;
-use crate::herdr::{Located, PaneContext, Registration};
+use crate::herdr::{Client, Located, PaneContext, Registration};
 use crate::model::Model;
 use crate::pi::discover::SessionDirs;
 use crate::source::sessions::Followed;
@@ -39,8 +41,6 @@ use crate::turn::log::TurnLogs;
 
 /// Frames are at least this far apart.
 const FRAME: Duration = Duration::from_millis(8);
-/// How long after a signal the process ends whatever holds it up: longer than ending takes.
-const LAST_RESORT: Duration = Duration::from_secs(7);
 /// How long ending may take before we end without it.
 const SHUTDOWN: Duration = Duration::from_secs(3);
 /// How long a suspension waits for drafts.
@@ -68,6 +68,10 @@ pub struct Options {
     pub keys: BTreeMap<String, Vec<String>>,
     /// Styles and glyphs.
     pub theme: Theme,
+    /// Whether the terminal is to report the mouse.
+    pub mouse: bool,
+    /// Notices outside the screen, and the way they go.
+    pub notices: (notify::Settings, Means),
     /// Whether to name the next key to try, as the demo has it.
     pub guided: bool,
     /// How to be taken for Pi, should Herdr not list us in spite of the hint.
@@ -131,7 +135,8 @@ pub fn run(options: Options) -> Result<Ended, RunError> {
 async fn console(options: Options, keymap: Keymap) -> Result<Ended, RunError> {
     // The terminal first: where there is none, nothing is written.
     let mut signals = Signals::listen()?;
-    let mut screen = Screen::enter(terminal::Options::default())?;
+    let mut screen =
+        Screen::enter(terminal::Options { mouse: options.mouse, ..terminal::Options::default() })?;
     let mut events = Events::start()?;
 
     let control = ControlSocket::of_environment(&options.state_dir, &options.socket.path);
@@ -155,23 +160,26 @@ async fn console(options: Options, keymap: Keymap) -> Result<Ended, RunError> {
         };
         host.disk.run(load).await.unwrap_or_default()
     };
-    let last_resort = tokio::spawn(last_resort(Arc::clone(&host.office), host.releaser.clone()));
+    let last_resort = tokio::spawn(last_resort::end(Arc::clone(&host.office), host.releaser.clone()));
 
     let settings = Settings {
         herdr_session: options.socket.session_name(),
         looked_for: options.socket.looked_for(),
         keymap,
         theme: options.theme,
-        clock: local_time,
+        clock: clock::time,
         guided: options.guided,
     };
     let model = Model::new(host.office.session().clone(), host.registration.clone());
     let app = App::new(model, settings, kept.drafts);
+    let (notify, means) = options.notices;
+    let notices = Notices::start(notify, means, Client::new(options.socket.path()));
     let (troubles, mut troubles_seen) = mpsc::unbounded_channel();
     let mut console = Console {
         app,
         host,
         guard: BurstGuard::default(),
+        notices,
         unsaved: BTreeMap::new(),
         save: Debounce::default(),
         title: Visible::default(),
@@ -195,6 +203,8 @@ async fn console(options: Options, keymap: Keymap) -> Result<Ended, RunError> {
     drop(screen);
     last_resort.abort();
     let ended = match ended {
+        // The next frame may have noticed it before the signal came.
+        Ok(Err(RunError::Terminal(TerminalError::Gone))) => Ok(Ended::Signal(Signal::TerminalGone)),
         Ok(ended) => ended,
         Err(panic) => std::panic::resume_unwind(panic),
     };
@@ -204,43 +214,11 @@ async fn console(options: Options, keymap: Keymap) -> Result<Ended, RunError> {
     }
 }
 
-/// Ends the process if a signal asked for that and the loop does not: a terminal that takes no
-/// output holds it up. Whoever waits for us must not wait for ever.
-async fn last_resort(office: Arc<Office>, releaser: Option<Releaser>) {
-    use tokio::signal::unix::{SignalKind, signal};
-    let (Ok(mut terminate), Ok(mut hangup)) = (signal(SignalKind::terminate()), signal(SignalKind::hangup()))
-    else {
-        return;
-    };
-    let signal = tokio::select! {
-        _ = terminate.recv() => Signal::Terminate,
-        _ = hangup.recv() => Signal::Hangup,
-    };
-    tokio::time::sleep(LAST_RESORT).await;
-    let released = tokio::task::spawn_blocking(move || {
-        if let Some(releaser) = releaser {
-            // Title and tokens lapse by themselves if this fails.
-            let _ = releaser.release_blocking();
-        }
-        drop(office.lease().take());
-    });
-    let _ = tokio::time::timeout(SHUTDOWN, released).await;
-    std::process::exit(i32::from(signal.exit_code()));
-}
-
-/// A time of day on the operator's clock, `09:12`.
-fn local_time(at: Timestamp) -> String {
-    let millis = i64::try_from(at.as_millis()).unwrap_or(i64::MAX);
-    match jiff::Timestamp::from_millisecond(millis) {
-        Ok(at) => at.to_zoned_datetime(jiff::tz::TimeZone::system()).strftime("%H:%M").to_string(),
-        Err(_) => "?".to_owned(),
-    }
-}
-
 struct Console {
     app: App,
     host: Host,
     guard: BurstGuard,
+    notices: Notices,
     unsaved: BTreeMap<PathBuf, Draft>,
     save: Debounce,
     title: Visible,
@@ -344,6 +322,10 @@ impl Console {
             }
             self.pass_keys(self.now().mono);
             self.app.tick(self.now());
+            let now = self.now();
+            if let Some(bytes) = self.notices.turn(&mut self.app, clock::minute, now) {
+                screen.notify(&bytes)?;
+            }
             self.dirty |= self.app.settle(self.now());
             if self.next_frame.is_some_and(|at| at <= Instant::now()) {
                 self.dirty = true;
@@ -428,7 +410,8 @@ impl Console {
         let held = self.guard.deadline().map(|at| self.host.office.started() + at);
         let save = self.save.deadline().map(|at| self.host.office.started() + at);
         let enter = self.app.settle_at().map(|at| self.host.office.started() + at);
-        [frame, held, enter, save].into_iter().flatten().min()
+        let notice = self.notices.deadline().map(|at| self.host.office.started() + at);
+        [frame, held, enter, save, notice].into_iter().flatten().min()
     }
 
     fn draw(&mut self, screen: &mut Screen) -> Result<(), RunError> {
@@ -469,8 +452,12 @@ impl Console {
                 self.app.paste(&text, now);
                 self.dirty = true;
             }
-            Event::Resize(..) | Event::FocusGained => self.dirty = true,
-            Event::FocusLost | Event::Mouse(_) => {}
+            Event::Resize(..) => self.dirty = true,
+            Event::FocusGained | Event::FocusLost => {
+                self.app.focus(event == Event::FocusGained, now);
+                self.dirty = true;
+            }
+            Event::Mouse(event) => self.dirty |= self.app.mouse(event, now),
         }
     }
 

@@ -201,6 +201,12 @@ impl Screen {
             .map_err(failed("be given text to copy"))
     }
 
+    /// Sends the terminal a notice, as `notify::delivery` makes them.
+    pub fn notify(&mut self, bytes: &[u8]) -> Result<(), TerminalError> {
+        let out = ours(&mut self.terminal)?.backend_mut();
+        out.write_all(bytes).and_then(|()| Write::flush(out)).map_err(failed("be given a notice"))
+    }
+
     /// Has another program use the terminal until it ends, and takes the terminal back. Signals that
     /// reach us meanwhile are that program's affair, but for those that end us: these end it first.
     ///
@@ -363,7 +369,14 @@ fn restore_on_panic() {
 }
 
 fn failed(what: &'static str) -> impl Fn(io::Error) -> TerminalError {
-    move |source| if is_gone() { TerminalError::Gone } else { TerminalError::Io { what, source } }
+    move |source| {
+        // A terminal that hung up says so to whoever writes before the watch has noticed.
+        if is_gone() || source.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error()) {
+            TerminalError::Gone
+        } else {
+            TerminalError::Io { what, source }
+        }
+    }
 }
 
 /// Standard output, buffered by the frame. Not `io::Stdout`, whose lock and line buffer would get

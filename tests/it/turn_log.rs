@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crossterm::event::{KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use headman::console::app::App;
 use headman::contract::Timestamp;
 use headman::fact::{self, Fact};
@@ -300,6 +301,15 @@ fn it_opens_and_closes_and_is_looked_at_only_then() {
         _ => None,
     });
     assert_eq!(copied.as_deref(), Some("auth-rewrite"));
+    // A click selects the seat that is drawn there, and nothing on a heading.
+    let screen = shown(&app, 120, 40, at(1));
+    let row_of =
+        |text: &str| u16::try_from(screen.lines().position(|line| line.contains(text)).unwrap()).unwrap();
+    for text in ["checkout", "WELL"] {
+        let kind = MouseEventKind::Down(MouseButton::Left);
+        app.mouse(MouseEvent { kind, column: 8, row: row_of(text), modifiers: KeyModifiers::NONE }, at(1));
+        assert!(shown(&app, 120, 40, at(1)).contains("\u{25b8}! checkout"), "{text}");
+    }
     press(&mut app, "\n\u{1b}", at(1));
     assert!(app.shows_turns(), "only the detail was left");
     press(&mut app, "q", at(1));

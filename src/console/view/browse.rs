@@ -1,6 +1,8 @@
 //! A list and, beside it or in its place, the detail of what is under its cursor.
 
-use ratatui::layout::Rect;
+use std::cell::Cell;
+
+use ratatui::layout::{Position, Rect};
 
 use super::detail::{Line, draw_lines};
 use super::frame;
@@ -19,11 +21,20 @@ pub struct Browser<K> {
     list: Scroll,
     detail: Scroll,
     in_detail: bool,
+    /// Where the rows were drawn last, and the first of them.
+    drawn: Cell<(Rect, usize)>,
 }
 
 impl<K> Default for Browser<K> {
     fn default() -> Self {
-        Self { selected: None, at: 0, list: Scroll::default(), detail: Scroll::default(), in_detail: false }
+        Self {
+            selected: None,
+            at: 0,
+            list: Scroll::default(),
+            detail: Scroll::default(),
+            in_detail: false,
+            drawn: Cell::default(),
+        }
     }
 }
 
@@ -100,8 +111,17 @@ impl<K: Clone + PartialEq> Browser<K> {
         &self.detail
     }
 
+    /// The row drawn at `at`, if it was one of the list; the keys go to the list then.
+    pub fn click(&mut self, at: Position) -> Option<usize> {
+        let (area, top) = self.drawn.get();
+        let row = area.contains(at).then(|| top + usize::from(at.y - area.y))?;
+        self.in_detail = false;
+        Some(row)
+    }
+
     /// Where a list of `rows` and its detail stand in `area`.
     pub fn split(&self, area: Rect, rows: usize) -> (Option<Rect>, Option<Rect>) {
+        self.drawn.set((Rect::default(), 0));
         frame::split(area, rows, self.in_detail)
     }
 
@@ -130,6 +150,7 @@ impl<K: Clone + PartialEq> Browser<K> {
         let height = usize::from(inside.height);
         // A heading above the first one stays in sight.
         let top = self.list.top_with(if cursor == 1 && height > 1 { 0 } else { cursor }, rows, height);
+        self.drawn.set((inside, top));
         for (y, at) in (inside.y..inside.bottom()).zip(top..rows) {
             let line = Rect { y, height: 1, ..inside };
             if at == cursor {

@@ -5,7 +5,9 @@ use std::time::Duration;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 
-use super::{ask, detail, diagnostics, help, inbox, peek, peers, roster, search, transcript, turns};
+use super::{
+    ask, detail, diagnostics, help, inbox, peek, peers, roster, search, timeline, transcript, turns,
+};
 use crate::console::age::Ages;
 use crate::console::app::{App, Confirm, Layer};
 use crate::console::intent::Intent;
@@ -73,6 +75,12 @@ pub fn draw(app: &App, now: Now, frame: &mut Frame<'_>) -> Option<Duration> {
                     pen.put(at.x + 1, at.y, at.right(), line, Role::Notice);
                 }
             }
+            if let Some(away) = app.away().filter(|_| area.height >= LOW) {
+                bottom += 1;
+                let at = row(area, area.height - bottom);
+                let away = away.truncate_end(room);
+                pen.put(at.x + 1, at.y, at.right(), &away, Role::Notice);
+            }
             let body = Rect { y: area.y + top, height: area.height - top - bottom, ..area };
             let cursor = views(app, now, body, &mut pen, &mut ages);
             footer(app, body, row(area, area.height - 1), &mut pen);
@@ -137,7 +145,6 @@ fn header(app: &App, now: Now, line: Rect, pen: &mut Pen<'_>, ages: &mut Ages) {
             (text::line(format_args!("herdr down {age}")), Role::Alarm)
         }
     };
-    let asking = app.model.asking(now);
     let leads = app.model.roster().leads.len();
     let mut parts = vec![
         (text::line("headman"), Role::Title),
@@ -146,10 +153,10 @@ fn header(app: &App, now: Now, line: Rect, pen: &mut Pen<'_>, ages: &mut Ages) {
         (herdr, herdr_role),
         (text::line(format_args!("{leads} {}", if leads == 1 { "lead" } else { "leads" })), Role::Title),
     ];
-    if let Some(oldest) = asking.first() {
+    if let Some((count, oldest)) = app.model.asks() {
         let age = app.model.ask_age(oldest, now).map(|age| ages.show(age)).unwrap_or_default();
-        let asks = if asking.len() == 1 { "ask" } else { "asks" };
-        parts.push((text::line(format_args!("{} {asks} (oldest {age})", asking.len())), Role::NeedsYou));
+        let asks = counted(count, "ask");
+        parts.push((text::line(format_args!("{asks} (oldest {age})")), Role::NeedsYou));
     }
     let badges = parts.len();
     if !matches!(app.model.watching(), Watching::Notified) {
@@ -320,6 +327,7 @@ fn views(app: &App, now: Now, body: Rect, pen: &mut Pen<'_>, ages: &mut Ages) ->
             inbox::draw::draw(state, &app.model, now, &app.settings.keymap, body, pen, ages)
         }
         Some(Layer::Peek(state)) => peek::draw::draw(state, &app.model, now, body, pen, ages),
+        Some(Layer::Timeline(state)) => timeline::draw::draw(state, app, now, body, pen, ages),
         Some(Layer::Peers(state)) => peers::draw::draw(state, &app.model, now, body, pen, ages),
         Some(Layer::Turns(state)) => turns::draw::draw(state, &app.model, now, body, pen, ages),
         Some(Layer::Transcript(state)) => {
@@ -343,6 +351,7 @@ fn home(app: &App, now: Now, body: Rect, pen: &mut Pen<'_>, ages: &mut Ages) {
         return;
     }
     let state = &app.roster;
+    state.not_drawn();
     let lead = state.selected().and_then(|session| app.model.lead(session));
     let leads_focused = state.pane == Pane::Leads;
     let (list, beside) = split(body, state.rows().len(), state.detail_open);

@@ -14,6 +14,7 @@ pub mod peek;
 pub mod peers;
 pub mod roster;
 pub mod search;
+pub mod timeline;
 pub mod transcript;
 pub mod turns;
 

@@ -66,6 +66,7 @@ fn sections(app: &App, now: Now) -> Vec<(&'static str, Findings)> {
         ("Chief and Herdr", standing(app, now)),
         ("inbox", inbox(app)),
         ("who else is here", elsewhere(app)),
+        ("notices", notices(app)),
         ("drafts", drafts(app)),
         ("left out of the list", left_out_of_the_list(app)),
     ];
@@ -183,6 +184,13 @@ fn elsewhere(app: &App) -> Findings {
             format!("Herdr also lists {others} agents that are not Pi's; they are no leads."),
         ));
     }
+    out
+}
+
+fn notices(app: &App) -> Findings {
+    let Some(report) = app.notices() else { return Vec::new() };
+    let mut out = vec![(Gravity::Note, report.way.clone())];
+    out.extend(report.trouble.iter().map(|trouble| (Gravity::Warning, format!("{trouble}."))));
     out
 }
 

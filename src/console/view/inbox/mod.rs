@@ -8,6 +8,7 @@ use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
 
 use crossterm::event::KeyEvent;
+use ratatui::layout::Position;
 
 use super::browse::Browser;
 use super::field::Field;
@@ -85,6 +86,13 @@ impl State {
             Some(lead) => newest.find(|letter| letter.lead.as_ref() == Some(lead)).map(|letter| letter.seq),
         };
         let mut state = Self { lead, wanted, ..Self::default() };
+        state.list_anew(model);
+        state
+    }
+
+    /// The whole inbox, the cursor on the letter of this number once that is listed.
+    pub fn open_at(model: &Model, seq: u64) -> Self {
+        let mut state = Self { wanted: Some(seq), ..Self::default() };
         state.list_anew(model);
         state
     }
@@ -278,6 +286,14 @@ impl State {
                 self.wanted = None;
                 self.moved(|browser, listed| browser.intent(intent, listed));
             }
+        }
+    }
+
+    /// Puts the cursor on what is drawn there; it is read by opening it, not by that.
+    pub fn click(&mut self, at: Position) {
+        if let Some(row) = self.browser.click(at).filter(|row| *row < self.listed.len()) {
+            self.wanted = None;
+            self.moved(|browser, listed| browser.put(row, listed));
         }
     }
 

@@ -93,6 +93,14 @@ fn rows(peers: &[&Peer], selected: usize) -> (Vec<Row>, usize) {
     (rows, cursor)
 }
 
+/// The peer of row `at`, if that is no heading.
+pub(super) fn peer_of_row(peers: &[&Peer], at: usize) -> Option<usize> {
+    match rows(peers, 0).0.get(at) {
+        Some(Row::Peer(peer)) => Some(*peer),
+        Some(Row::Heading(_)) | None => None,
+    }
+}
+
 /// One row: whether it is present, its name, how much is queued for it and for how long.
 fn draw_peer(peer: &Peer, name: &Visible, now: Now, line: Rect, pen: &mut Pen<'_>, ages: &mut Ages) {
     let (y, end) = (line.y, line.right());

@@ -2,6 +2,8 @@
 
 pub mod draw;
 
+use ratatui::layout::Position;
+
 use super::browse::Browser;
 use crate::console::intent::Intent;
 use crate::contract::Untrusted;
@@ -31,6 +33,14 @@ impl State {
     /// What an intent does.
     pub fn intent(&mut self, intent: Intent, model: &Model) {
         self.browser.intent(intent, &hashes(model));
+    }
+
+    /// Puts the cursor on the peer that is drawn there.
+    pub fn click(&mut self, at: Position, model: &Model) {
+        let Some(row) = self.browser.click(at) else { return };
+        if let Some(peer) = draw::peer_of_row(&listed(model), row) {
+            self.browser.put(peer, &hashes(model));
+        }
     }
 
     /// Whether a peer is under the cursor whose detail is not open.

@@ -35,6 +35,7 @@ pub fn draw(
         Some(at) => state.scroll.top_with(if at == 1 { 0 } else { at }, rows.len(), height),
         None => state.scroll.top(rows.len(), height),
     };
+    state.drawn.set((inside, top));
     for (y, (at, row)) in (inside.y..).zip(rows.iter().enumerate().skip(top).take(height)) {
         let line = Rect { y, height: 1, ..inside };
         match row {

@@ -2,9 +2,12 @@
 
 pub mod draw;
 
+use std::cell::Cell;
+
 use crossterm::event::KeyEvent;
 use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher, Utf32Str};
+use ratatui::layout::{Position, Rect};
 
 use super::field::Field;
 use super::list::Scroll;
@@ -74,6 +77,8 @@ pub struct State {
     /// The detail's position.
     pub detail: Scroll,
     seen: Option<u64>,
+    /// Where the rows were drawn last, and the first of them.
+    drawn: Cell<(Rect, usize)>,
 }
 
 impl State {
@@ -99,6 +104,18 @@ impl State {
     /// The lead under the cursor, if the operator put it there.
     pub fn placed(&self) -> Option<&SessionId> {
         self.selected.as_ref().filter(|_| self.placed)
+    }
+
+    /// No row is drawn, until one is.
+    pub(super) fn not_drawn(&self) {
+        self.drawn.set((Rect::default(), 0));
+    }
+
+    /// The lead whose row is drawn there.
+    pub fn lead_at(&self, at: Position) -> Option<&SessionId> {
+        let (area, top) = self.drawn.get();
+        let row = area.contains(at).then(|| top + usize::from(at.y - area.y))?;
+        self.rows.get(row)?.session()
     }
 
     /// What the list is filtered by.

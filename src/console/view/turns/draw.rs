@@ -81,6 +81,14 @@ fn rows(seats: &[&Seat], selected: usize) -> (Vec<Row>, usize) {
     (rows, cursor)
 }
 
+/// The seat of row `at`, if that is no heading.
+pub(super) fn seat_of_row(seats: &[&Seat], at: usize) -> Option<usize> {
+    match rows(seats, 0).0.get(at) {
+        Some(Row::Seat(seat)) => Some(*seat),
+        Some(Row::Heading(_)) | None => None,
+    }
+}
+
 /// One row: how the last turn ended, the seat's name, how many went well and what a turn takes.
 fn draw_seat(seat: &Seat, line: Rect, pen: &mut Pen<'_>) {
     let (y, end) = (line.y, line.right());

@@ -2,6 +2,8 @@
 
 pub mod draw;
 
+use ratatui::layout::Position;
+
 use super::browse::Browser;
 use crate::console::intent::Intent;
 use crate::model::Model;
@@ -29,6 +31,14 @@ impl State {
     /// What an intent does.
     pub fn intent(&mut self, intent: Intent, model: &Model) {
         self.browser.intent(intent, &names(model));
+    }
+
+    /// Puts the cursor on the seat that is drawn there.
+    pub fn click(&mut self, at: Position, model: &Model) {
+        let Some(row) = self.browser.click(at) else { return };
+        if let Some(seat) = draw::seat_of_row(&listed(model), row) {
+            self.browser.put(seat, &names(model));
+        }
     }
 
     /// Whether a seat is under the cursor whose detail is not open.
