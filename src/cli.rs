@@ -29,6 +29,8 @@ mod signals;
 pub mod state;
 pub mod supervise;
 pub mod transcript;
+pub mod turn;
+pub mod turns;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -133,6 +135,10 @@ enum Verb {
     /// Be a lead, ask and tell the Chief, write to other leads
     #[command(subcommand)]
     Lead(lead::Verb),
+    /// Run one turn of an agent (any command), so that it ends and leaves nothing running
+    Turn(turn::Arguments),
+    /// Show how the turns of each seat went, and what runs
+    Turns(turns::Arguments),
     /// Check a record file against the contract
     Check(check::Arguments),
     /// Diagnose the setup (read-only)
@@ -191,6 +197,9 @@ enum Asked {
     CommandLine(Box<CommandLine>),
     /// A process of the demo's: no verb, so that neither help nor completions know of it.
     DemoLead,
+    /// A command of a turn, not begun yet; likewise.
+    #[cfg(target_os = "linux")]
+    TurnStage(Vec<OsString>),
 }
 
 impl Invocation {
@@ -202,6 +211,12 @@ impl Invocation {
         let arguments: Vec<OsString> = arguments.into_iter().collect();
         if arguments.len() == 2 && arguments[1] == stage::VERB {
             return Ok(Self(Asked::DemoLead));
+        }
+        #[cfg(target_os = "linux")]
+        if let [_, verb, rest @ ..] = &arguments[..]
+            && verb == crate::turn::stage::VERB
+        {
+            return Ok(Self(Asked::TurnStage(rest.to_vec())));
         }
         let parsed = CommandLine::try_parse_from(&arguments);
         parsed.map(|it| Self(Asked::CommandLine(Box::new(it)))).map_err(|error| {
@@ -245,6 +260,8 @@ impl Invocation {
     /// Does what is asked; what there is to say of a failure is said.
     pub fn run(self, go_on: Option<GoOn>) -> ExitCode {
         match self.0 {
+            #[cfg(target_os = "linux")]
+            Asked::TurnStage(arguments) => Exit::Code(crate::turn::stage::become_command(&arguments)).into(),
             Asked::DemoLead => Exit::Code(crate::demo::lead::run()).into(),
             Asked::CommandLine(command_line) => {
                 let json = command_line.globals.json;
@@ -311,6 +328,14 @@ impl CommandLine {
                 }
                 lead::run(&places, verb, out, go_on.unwrap_or(GoOn::SwitchedOff))
             }
+            Some(Verb::Turn(arguments)) => {
+                let places = globals.places()?;
+                let config = configured(&places)?;
+                // It is the command's.
+                drop(out);
+                turn::run(&places, &config, arguments)
+            }
+            Some(Verb::Turns(arguments)) => turns::run(&globals.places()?, arguments, &mut out),
             Some(Verb::Check(arguments)) => check::run(arguments, &mut out),
             Some(Verb::Doctor) => {
                 doctor::run(&globals.places()?, !globals.no_register, &Environment::of_process(), &mut out)

@@ -16,6 +16,7 @@ use crate::console::snippets::Snippets;
 use crate::console::theme::{GlyphChoice, Theme};
 use crate::contract::Untrusted;
 use crate::disk::named;
+use crate::turn::settings::TurnConfig;
 
 pub use paths::{Environment, Places};
 pub use supervisor::Supervisor;
@@ -48,6 +49,8 @@ pub struct Config {
     pub snippets: BTreeMap<String, String>,
     /// By action the keys that shall do it; the console's keymap judges both.
     pub keys: BTreeMap<String, Vec<String>>,
+    /// What holds for supervised turns.
+    pub turn: TurnConfig,
     /// The supervisor beside the leads; off without.
     pub supervisor: Option<Supervisor>,
 }
@@ -64,6 +67,7 @@ impl Default for Config {
             notify: notify::Settings::default(),
             snippets: BTreeMap::new(),
             keys: BTreeMap::new(),
+            turn: TurnConfig::default(),
             supervisor: None,
         }
     }
@@ -267,6 +271,11 @@ mod tests {
             ("[keys]\nreply = \"R\"\n", "/c/config.toml, line 2, `keys.reply`: "),
             ("register = true\n[sounds]\n", "/c/config.toml, line 2, `sounds`: "),
             ("register = true\nregister = true\n", "/c/config.toml, line 2, `register`: "),
+            ("[turn]\nstall = 5\n", "/c/config.toml, line 2, `turn.stall`: "),
+            (
+                "[turn.adapters.codex]\nstall_ms = -1\n",
+                "/c/config.toml, line 2, `turn.adapters.codex.stall_ms`: ",
+            ),
             ("a b\n", "/c/config.toml, line 1: "),
         ] {
             let error = parse(text).unwrap_err();

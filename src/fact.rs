@@ -21,6 +21,7 @@ use crate::herd::inventory::Inventory;
 use crate::herd::surroundings::Surroundings;
 use crate::herdr::Registration;
 use crate::pi::activity::Activity;
+use crate::turn::history::Picture;
 
 mod inquiry;
 mod inspection;
@@ -80,6 +81,8 @@ pub enum Fact {
     Peers(Arc<PeersRead>),
     /// The pane of one lead, while it is looked at.
     Peek(Arc<Peek>),
+    /// How turns went, while that is looked at.
+    Turns(Arc<Picture>),
     /// What a lead's session tells.
     Activity(SessionId, Arc<SessionRead>),
     /// A session file, while its transcript is read.
@@ -121,6 +124,7 @@ enum Key {
     ChangesLost,
     Peers,
     Peek,
+    Turns,
     Activity(SessionId),
     Reading,
     Surroundings,
@@ -147,6 +151,7 @@ impl Fact {
             Fact::ChangesLost(_) => Key::ChangesLost,
             Fact::Peers(_) => Key::Peers,
             Fact::Peek(_) => Key::Peek,
+            Fact::Turns(_) => Key::Turns,
             Fact::Activity(session, _) => Key::Activity(session.clone()),
             Fact::Reading(_) => Key::Reading,
             Fact::Surroundings(_) => Key::Surroundings,

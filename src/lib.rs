@@ -18,3 +18,4 @@ pub mod model;
 pub mod pi;
 pub mod signals;
 pub mod source;
+pub mod turn;

@@ -18,6 +18,7 @@ use crate::herd::state_block::Observed;
 use crate::herd::surroundings::Surroundings;
 use crate::herd::{Lead, Roster, project};
 use crate::herdr::Registration;
+use crate::turn::history::Picture;
 
 pub mod sessions;
 
@@ -82,6 +83,7 @@ pub struct Model {
     watching: Watching,
     changes_lost: Option<ChangesLost>,
     peers: Option<Arc<PeersRead>>,
+    turns: Option<Arc<Picture>>,
     peek: Option<Arc<Peek>>,
     sessions: Sessions,
     reading: Option<Arc<Reading>>,
@@ -120,6 +122,7 @@ impl Model {
             watching: Watching::Notified,
             changes_lost: None,
             peers: None,
+            turns: None,
             peek: None,
             sessions: Sessions::default(),
             reading: None,
@@ -234,6 +237,10 @@ impl Model {
             }
             Fact::Peers(peers) => {
                 self.peers = Some(peers);
+                false
+            }
+            Fact::Turns(turns) => {
+                self.turns = Some(turns);
                 false
             }
             Fact::Peek(peek) => {
@@ -464,6 +471,11 @@ impl Model {
     /// look.
     pub fn peers(&self) -> Option<&PeersRead> {
         self.peers.as_deref()
+    }
+
+    /// How turns went, as of the last look; nothing before the first one.
+    pub fn turns(&self) -> Option<&Picture> {
+        self.turns.as_deref()
     }
 
     /// What is on the pane of `lead`, if that was looked at last.

@@ -75,22 +75,38 @@ impl StateDir {
     /// Where that is refused nothing was written.
     pub fn open(root: &Path, socket: &OsStr) -> Result<Self, StateError> {
         let state = Self::at(root, socket);
-        if !matches!(durable::kind(root)?, None | Some(FileType::Directory)) {
-            // Says why that is no directory of ours.
-            durable::ensure_directory(root)?;
-        }
-        let version = state.version()?;
+        let version = state.version_to_write()?;
         if let Err(newer @ StateError::Newer { .. }) = state.known_identity() {
             return Err(newer);
         }
-        durable::ensure_directories(root, root)?;
-        durable::ensure_directory(root)?;
-        if version.is_none() {
-            // Before anything else: a directory that holds something has a version.
-            durable::publish(&root.join("VERSION"), format!("{VERSION}\n").as_bytes())?;
-        }
+        state.make_root(version)?;
         durable::ensure_directories(root, &state.drafts())?;
         Ok(state)
+    }
+
+    /// Makes the state directory at `root` itself, for what is of no socket.
+    pub fn make(root: &Path) -> Result<(), StateError> {
+        let state = Self::at(root, OsStr::new(""));
+        let version = state.version_to_write()?;
+        state.make_root(version)
+    }
+
+    fn version_to_write(&self) -> Result<Option<u32>, StateError> {
+        if !matches!(durable::kind(&self.root)?, None | Some(FileType::Directory)) {
+            // Says why that is no directory of ours.
+            durable::ensure_directory(&self.root)?;
+        }
+        self.version()
+    }
+
+    fn make_root(&self, version: Option<u32>) -> Result<(), StateError> {
+        durable::ensure_directories(&self.root, &self.root)?;
+        durable::ensure_directory(&self.root)?;
+        if version.is_none() {
+            // Before anything else: a directory that holds something has a version.
+            durable::publish(&self.root.join("VERSION"), format!("{VERSION}\n").as_bytes())?;
+        }
+        Ok(())
     }
 
     /// Opens it for a console, which is somebody. One that a later release wrote is only looked at:

@@ -41,6 +41,7 @@ pub fn run(places: Places, socket: Located, config: Config, go_on: GoOn) -> Resu
         state_dir: places.state_dir,
         keep_days: config.keep_days.map(NonZeroU32::get),
         notified: config.notifications,
+        turn_logs: places.turn_logs,
         second_attempt: second_attempt(&pane),
         on_leaving: pane.as_ref().ok().map(|_| Reexec::without_hint(pid)),
         on_becoming_chief: (Stage::of(var, pid) == Some(Stage::Left)).then(|| Reexec::hinted(pid)),

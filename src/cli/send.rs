@@ -246,6 +246,7 @@ impl Task<'_> {
             // What is old goes with the next console.
             keep_days: None,
             notified: true,
+            turn_logs: None,
             may_only_watch: false,
             pane: Err("headman is Chief only for as long as one message takes".to_owned()),
             control,

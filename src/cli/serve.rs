@@ -80,6 +80,7 @@ async fn serve(
         state_dir: places.state_dir,
         keep_days: config.keep_days.map(NonZeroU32::get),
         notified: config.notifications,
+        turn_logs: None,
         may_only_watch: false,
         pane,
         control,

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::disk::AgentDir;
 use crate::herdr::locate::{self, Located, NotLocated};
 use crate::pi::discover::SessionDirs;
+use crate::turn::log::TurnLogs;
 
 type Variable<'a> = Box<dyn Fn(&str) -> Option<OsString> + 'a>;
 
@@ -83,6 +84,8 @@ pub struct Places {
     pub state_dir: PathBuf,
     /// Pi's agent directory.
     pub agent_dir: AgentDir,
+    /// Where turns are logged.
+    pub turn_logs: TurnLogs,
     /// Where Pi keeps its sessions.
     pub sessions: SessionDirs,
     /// Herdr's socket, or why no path leads to one.
@@ -130,6 +133,14 @@ impl Places {
             _ => environment.var(name),
         };
         let agent_dir = AgentDir::resolve(agent_dir.as_deref(), home);
+        let state_dir = absolute(state_dir);
+        let named_logs = ["HEADMAN_TURN_LOG_DIR", "COMMONLY_TURN_LOG_DIR"];
+        let named_logs = named_logs.into_iter().find_map(|name| environment.var(name)).map(PathBuf::from);
+        let turn_logs = TurnLogs {
+            is_named: named_logs.is_some(),
+            ours: named_logs.map_or_else(|| state_dir.join("turns"), absolute),
+            others: environment.home.iter().map(|home| home.join(".commonly/state/turns")).collect(),
+        };
         let sessions = SessionDirs {
             agent_dir: agent_dir.path().to_owned(),
             session_dir: session_dir.map(|path| AgentDir::resolve(Some(&path), home).path().to_owned()),
@@ -138,7 +149,8 @@ impl Places {
         Ok(Self {
             config,
             config_is_named: named.config.is_some(),
-            state_dir: absolute(state_dir),
+            turn_logs,
+            state_dir,
             agent_dir,
             sessions,
             socket: locate::locate(named.socket.as_deref(), home_var),
@@ -196,6 +208,21 @@ mod tests {
         assert_eq!(places.agent_dir.path(), Path::new("/n/agent"));
         assert_eq!(places.state_dir, Path::new("/n/state"));
         assert!(places.config_is_named);
+    }
+
+    #[test]
+    fn turns_are_logged_where_the_environment_says_else_with_our_state() {
+        let logs = |vars: &[(&str, &str)]| find(&Named::default(), vars, Some("/h")).unwrap().turn_logs;
+        let plain = logs(&[]);
+        assert_eq!(
+            (plain.ours.as_path(), plain.is_named),
+            (Path::new("/h/.local/state/headman/turns"), false)
+        );
+        assert_eq!(plain.others, [Path::new("/h/.commonly/state/turns")]);
+        let other = ("COMMONLY_TURN_LOG_DIR", "/h/.commonly/state/turns");
+        let named = logs(&[other, ("HEADMAN_TURN_LOG_DIR", "/l")]);
+        assert_eq!((named.ours.as_path(), named.is_named), (Path::new("/l"), true));
+        assert_eq!(logs(&[other]).directories(), [Path::new("/h/.commonly/state/turns")], "none twice");
     }
 
     #[test]

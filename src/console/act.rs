@@ -73,6 +73,10 @@ impl App {
             state.intent(Intent::Open, &self.model);
             return;
         }
+        if let Some(Layer::Turns(state)) = self.layers.last_mut() {
+            state.intent(Intent::Open, &self.model);
+            return;
+        }
         if let Some(Layer::Search(_)) = self.layers.last() {
             self.open_found();
             return;
@@ -125,6 +129,7 @@ impl App {
                 state.text().filter(|(_, whole)| *whole).map(|(text, _)| text.clone())
             }
             Some(Layer::Peers(state)) => state.session(&self.model).cloned(),
+            Some(Layer::Turns(state)) => state.seat().map(Untrusted::from),
             Some(Layer::Peek(state)) => state.text(&self.model).cloned(),
             Some(Layer::Timeline(state)) => state.text(self.history.timeline()),
             Some(Layer::Transcript(state)) => {

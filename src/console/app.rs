@@ -16,7 +16,7 @@ use super::pager::Paging;
 use super::snippets::Snippets;
 use super::text::{self, Visible};
 use super::theme::{Role, Theme};
-use super::view::{ask, diagnostics, help, inbox, peek, peers, roster, search, timeline, transcript};
+use super::view::{ask, diagnostics, help, inbox, peek, peers, roster, search, timeline, transcript, turns};
 use crate::chief::inspection::Subject;
 use crate::chief::service::Request;
 use crate::contract::{SessionId, Timestamp, Untrusted, Uuid};
@@ -108,6 +108,8 @@ pub enum Layer {
     Inbox(Box<inbox::State>),
     /// The peers.
     Peers(peers::State),
+    /// How turns went.
+    Turns(turns::State),
     /// A lead's pane.
     Peek(peek::State),
     /// What happened.
@@ -199,6 +201,7 @@ impl App {
             Some(Layer::Diagnostics(_)) => Context::Diagnostics,
             Some(Layer::Inbox(state)) => state.context(),
             Some(Layer::Peers(_)) => Context::Peers,
+            Some(Layer::Turns(_)) => Context::Turns,
             Some(Layer::Peek(_)) => Context::Peek,
             Some(Layer::Timeline(_)) => Context::Timeline,
             Some(Layer::Transcript(state)) => state.context(),
@@ -233,6 +236,7 @@ impl App {
                 Layer::Ask(state) => state.follow(&self.model),
                 Layer::Inbox(state) => state.follow(&self.model),
                 Layer::Peers(state) => state.follow(&self.model),
+                Layer::Turns(state) => state.follow(&self.model),
                 Layer::Timeline(state) => state.follow(self.history.timeline()),
                 Layer::Search(state) => state.follow(&self.model),
                 Layer::Help(_) | Layer::Diagnostics(_) | Layer::Peek(_) | Layer::Transcript(_) => {}
@@ -250,6 +254,11 @@ impl App {
     /// Whether somebody looks at the peers, so that they have to be looked at.
     pub fn shows_peers(&self) -> bool {
         self.layers.iter().any(|layer| matches!(layer, Layer::Peers(_)))
+    }
+
+    /// Whether somebody looks at the turns, so that their logs have to be looked at.
+    pub fn shows_turns(&self) -> bool {
+        self.layers.iter().any(|layer| matches!(layer, Layer::Turns(_)))
     }
 
     /// Whose pane somebody looks at, so that it has to be looked at.
@@ -319,7 +328,13 @@ impl App {
                 state.typed(key, &self.model, self.next_ticket);
                 None
             }
-            Some(Layer::Diagnostics(_) | Layer::Peers(_) | Layer::Peek(_) | Layer::Timeline(_)) => None,
+            Some(
+                Layer::Diagnostics(_)
+                | Layer::Peers(_)
+                | Layer::Turns(_)
+                | Layer::Peek(_)
+                | Layer::Timeline(_),
+            ) => None,
             None => {
                 self.roster.typed(key, &self.model, now);
                 None
@@ -425,6 +440,11 @@ impl App {
                 _ if self.shows_peers() => {}
                 _ => self.layers.push(Layer::Peers(peers::State::open(&self.model))),
             },
+            Intent::Turns => match self.layers.last() {
+                Some(Layer::Turns(_)) => drop(self.layers.pop()),
+                _ if self.shows_turns() => {}
+                _ => self.layers.push(Layer::Turns(turns::State::open(&self.model))),
+            },
             Intent::Peek => self.peek(now),
             Intent::Timeline => self.toggle_timeline(),
             Intent::Transcript => self.transcript(now),
@@ -479,6 +499,7 @@ impl App {
                 Some(Layer::Diagnostics(state)) => state.intent(intent),
                 Some(Layer::Inbox(state)) => state.intent(intent, &self.model),
                 Some(Layer::Peers(state)) => state.intent(intent, &self.model),
+                Some(Layer::Turns(state)) => state.intent(intent, &self.model),
                 Some(Layer::Peek(state)) => state.intent(intent),
                 Some(Layer::Timeline(state)) => state.intent(intent, self.history.timeline()),
                 Some(Layer::Transcript(state)) => {
@@ -520,6 +541,7 @@ impl App {
             Some(Layer::Diagnostics(_) | Layer::Peek(_) | Layer::Timeline(_)) => false,
             Some(Layer::Inbox(state)) => state.back(&self.model),
             Some(Layer::Peers(state)) => state.back(),
+            Some(Layer::Turns(state)) => state.back(),
             Some(Layer::Transcript(state)) => state.back(),
             Some(Layer::Search(state)) => state.back(),
             None => {

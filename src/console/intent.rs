@@ -71,6 +71,8 @@ pub enum Intent {
     Peers,
     /// Search what was said in the sessions of all leads.
     SearchSessions,
+    /// Show how supervised turns went.
+    Turns,
     /// Show what is on the selected lead's pane.
     Peek,
     /// Show what happened.
@@ -154,6 +156,8 @@ pub enum Context {
     Inbox,
     /// The peers.
     Peers,
+    /// How turns went.
+    Turns,
     /// A lead's pane.
     Peek,
     /// What happened.
@@ -170,7 +174,7 @@ pub enum Context {
 
 impl Context {
     /// All of them, in the help's order.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Context::Global,
         Context::Roster,
         Context::Detail,
@@ -182,6 +186,7 @@ impl Context {
         Context::Diagnostics,
         Context::Inbox,
         Context::Peers,
+        Context::Turns,
         Context::Peek,
         Context::Timeline,
         Context::Transcript,
@@ -204,6 +209,7 @@ impl Context {
             Context::Diagnostics => "Diagnostics",
             Context::Inbox => "Inbox",
             Context::Peers => "Peers",
+            Context::Turns => "Turns",
             Context::Peek => "Peek",
             Context::Timeline => "Timeline",
             Context::Transcript => "Transcript",
@@ -246,7 +252,7 @@ pub struct Action {
 
 use Context::{
     Ask, Branches, Composer, Confirm, Detail, Filter, Global, Help, Inbox, Paths, Peek, Peers, Roster,
-    Search, Timeline, Transcript,
+    Search, Timeline, Transcript, Turns,
 };
 
 const ANYWHERE: &[Context] = &[Global, Composer, Paths, Filter, Confirm];
@@ -324,7 +330,7 @@ pub const ACTIONS: &[Action] = &[
     action(
         "open",
         &["enter"],
-        &[Roster, Detail, Inbox, Peers, Search, Branches, Timeline],
+        &[Roster, Detail, Inbox, Peers, Search, Branches, Timeline, Turns],
         "open",
         "Open what is selected",
         Intent::Open,
@@ -459,6 +465,7 @@ pub const ACTIONS: &[Action] = &[
         "Search what was said in the sessions of all leads",
         Intent::SearchSessions,
     ),
+    action("turns", &["o"], BROWSING, "", "How supervised turns went, and what runs", Intent::Turns),
     action("help", &["?"], BROWSING, "help", "What every key does", Intent::Help),
     action("quit", &["q"], BROWSING, "quit", "Quit, at the root", Intent::Quit),
     action("redraw", &["ctrl-l"], ANYWHERE, "", "Redraw the screen", Intent::Redraw),

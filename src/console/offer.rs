@@ -25,6 +25,7 @@ impl App {
             (Intent::Back, None) => self.roster.can_back(),
             (Intent::Open, Some(Layer::Search(state))) => state.hit(&self.model).is_some(),
             (Intent::Open, Some(Layer::Peers(state))) => !beside && state.can_open(),
+            (Intent::Open, Some(Layer::Turns(state))) => !beside && state.can_open(),
             _ => true,
         }
     }

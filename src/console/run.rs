@@ -41,6 +41,7 @@ use crate::herdr::{Client, Located, PaneContext, Registration};
 use crate::model::Model;
 use crate::pi::discover::SessionDirs;
 use crate::source::sessions::Followed;
+use crate::turn::log::TurnLogs;
 
 /// Frames are at least this far apart.
 const FRAME: Duration = Duration::from_millis(8);
@@ -63,6 +64,8 @@ pub struct Options {
     pub keep_days: Option<u32>,
     /// Whether changes of the records are to be told by the system, where it can.
     pub notified: bool,
+    /// Where turns are logged.
+    pub turn_logs: TurnLogs,
     /// Our pane in Herdr; else why leads can't see us there, safe to print.
     pub pane: Result<PaneContext, String>,
     /// Keys in place of the default ones.
@@ -159,6 +162,7 @@ async fn console(options: Options, keymap: Keymap, snippets: Snippets) -> Result
         may_only_watch: true,
         keep_days: options.keep_days,
         notified: options.notified,
+        turn_logs: Some(options.turn_logs),
         pane: options.pane,
         control,
     })?;
@@ -361,6 +365,10 @@ impl Console {
             self.host
                 .peers_shown
                 .send_if_modified(|shown| std::mem::replace(shown, shows_peers) != shows_peers);
+            let shows_turns = self.app.shows_turns();
+            self.host
+                .turns_shown
+                .send_if_modified(|shown| std::mem::replace(shown, shows_turns) != shows_turns);
             let peeked = self.app.peeked();
             self.host.peeked.send_if_modified(|known| {
                 let changed = *known != peeked;

@@ -165,6 +165,8 @@ pub struct Glyphs {
     pub on: &'static str,
     /// It doesn't.
     pub off: &'static str,
+    /// Bars of a small chart, from low to high.
+    pub bars: [&'static str; 8],
 }
 
 impl Glyphs {
@@ -188,6 +190,7 @@ pub const UNICODE: Glyphs = Glyphs {
     more_below: "↓",
     on: "●",
     off: "○",
+    bars: ["▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"],
 };
 
 /// For the others.
@@ -213,6 +216,7 @@ pub const ASCII: Glyphs = Glyphs {
     more_below: "v",
     on: "*",
     off: "o",
+    bars: ["_", ".", "-", "~", "=", "+", "*", "#"],
 };
 
 /// Which glyphs to use.

@@ -22,6 +22,7 @@ use crate::pi::discover::SessionDirs;
 use crate::source;
 use crate::source::sessions::Followed;
 use crate::source::watch::Noticing;
+use crate::turn::log::TurnLogs;
 
 /// How long ending may take before we end without it.
 const SHUTDOWN: Duration = Duration::from_secs(3);
@@ -45,6 +46,8 @@ pub struct Options {
     pub notified: bool,
     /// Whether a state directory of a later release is to be looked at: else it is an error.
     pub may_only_watch: bool,
+    /// Where turns are logged, for one with a screen.
+    pub turn_logs: Option<TurnLogs>,
     /// Our pane in Herdr; else why leads can't see us there, safe to print.
     pub pane: Result<PaneContext, String>,
     /// Where others of ours find the service.
@@ -76,6 +79,8 @@ pub struct Host {
     pub facts: FactReceiver,
     /// Whether the peers have to be looked at.
     pub peers_shown: watch::Sender<bool>,
+    /// Whether the logs of turns have to be looked at.
+    pub turns_shown: watch::Sender<bool>,
     /// Whose pane has to be looked at.
     pub peeked: watch::Sender<Option<Subject>>,
     /// What is to be searched for in sessions.
@@ -154,6 +159,10 @@ impl Host {
         }
         let (peers_shown, shows_peers) = watch::channel(false);
         tasks.spawn(source::peers::run(office.runtime().clone(), disk.clone(), facts.clone(), shows_peers));
+        let (turns_shown, shows_turns) = watch::channel(false);
+        if let Some(logs) = options.turn_logs {
+            tasks.spawn(source::turns::run(logs, facts.clone(), shows_turns));
+        }
         let (peeked, peeks_at) = watch::channel(None);
         tasks.spawn(source::peek::run(client.clone(), facts.clone(), peeks_at));
         let (searched_for, searches) = watch::channel(None);
@@ -197,6 +206,7 @@ impl Host {
             requests,
             facts: received,
             peers_shown,
+            turns_shown,
             peeked,
             searched_for,
             followed,

@@ -9,4 +9,5 @@ pub mod search;
 pub mod sessions;
 pub mod surroundings;
 pub mod transcript;
+pub mod turns;
 pub mod watch;

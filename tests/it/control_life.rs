@@ -195,6 +195,7 @@ fn what_the_disk_holds_up_keeps_nobody_from_saying_that_it_lives() {
             state_dir: herd.place.state_dir(),
             keep_days: None,
             notified: true,
+            turn_logs: None,
             may_only_watch: false,
             pane: Err("none".to_owned()),
             control,

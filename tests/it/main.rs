@@ -104,4 +104,7 @@ mod texts;
 mod timeline;
 mod transcript;
 mod transcript_screen;
+mod turn_log;
+mod turns;
+mod turns_wild;
 mod writing;

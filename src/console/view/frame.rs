@@ -5,7 +5,9 @@ use std::time::Duration;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 
-use super::{ask, detail, diagnostics, help, inbox, peek, peers, roster, search, timeline, transcript};
+use super::{
+    ask, detail, diagnostics, help, inbox, peek, peers, roster, search, timeline, transcript, turns,
+};
 use crate::console::age::Ages;
 use crate::console::app::{App, Confirm, Layer};
 use crate::console::intent::Intent;
@@ -333,6 +335,7 @@ fn views(app: &App, now: Now, body: Rect, pen: &mut Pen<'_>, ages: &mut Ages) ->
         Some(Layer::Peek(state)) => peek::draw::draw(state, &app.model, now, body, pen, ages),
         Some(Layer::Timeline(state)) => timeline::draw::draw(state, app, now, body, pen, ages),
         Some(Layer::Peers(state)) => peers::draw::draw(state, &app.model, now, body, pen, ages),
+        Some(Layer::Turns(state)) => turns::draw::draw(state, &app.model, now, body, pen, ages),
         Some(Layer::Transcript(state)) => {
             let scene = transcript::draw::Scene {
                 model: &app.model,

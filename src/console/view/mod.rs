@@ -16,6 +16,7 @@ pub mod roster;
 pub mod search;
 pub mod timeline;
 pub mod transcript;
+pub mod turns;
 
 use super::intent::Intent;
 use super::keymap::Keymap;
