@@ -153,6 +153,8 @@ pub struct App {
     pub(super) on_their_way: Vec<(Uuid, DraftKey)>,
     pub(super) next_ticket: u64,
     pub(super) guide: Option<Guide>,
+    /// What is being written out for the pager.
+    pub(super) paging: Option<Paging>,
     interrupted: Option<Duration>,
     waiting_told: Option<bool>,
     /// Whether the files of a text are being looked at, and paths listed.
@@ -178,6 +180,7 @@ impl App {
             on_their_way: Vec::new(),
             next_ticket: 0,
             guide,
+            paging: None,
             interrupted: None,
             waiting_told: None,
             finding: (false, false),

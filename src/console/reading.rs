@@ -1,6 +1,7 @@
 //! The transcript: opening it, and what keys do to it beyond moving in it.
 
 use super::app::{App, Effect, Layer};
+use super::pager::Paging;
 use super::theme::Role;
 use super::view::transcript::{Place, State, file_of};
 use crate::fact::{Now, SessionFile, Wanted};
@@ -39,9 +40,13 @@ impl App {
         state.wanted()
     }
 
-    /// Whether a transcript is what is on the screen.
-    pub fn is_reading(&self) -> bool {
-        matches!(self.layers.last(), Some(Layer::Transcript(_))) && self.confirm.is_none()
+    /// Takes it that what was written out for the pager is there, or could not be; says whether it is
+    /// still what is on the screen. Whoever went on to something else does not want it any more.
+    pub fn takes_page(&mut self, paged: &Paging) -> bool {
+        let is_awaited = self.paging.take_if(|paging| paging == paged).is_some();
+        let Some(Layer::Transcript(state)) = self.layers.last() else { return false };
+        let is_shown = state.shown() == Some((&paged.session, paged.branch));
+        is_awaited && is_shown && self.confirm.is_none()
     }
 
     pub(super) fn transcript_on_top(&mut self) -> Option<&mut State> {
@@ -70,7 +75,16 @@ impl App {
     pub(super) fn page(&mut self, now: Now) {
         let Some(Layer::Transcript(state)) = self.layers.last() else { return };
         match state.paging(&self.model) {
+            Some(paging)
+                if self
+                    .paging
+                    .as_ref()
+                    .is_some_and(|it| (&it.session, it.branch) == (&paging.session, paging.branch)) =>
+            {
+                self.say(format_args!("It is being written out for the pager."), Role::Notice, now);
+            }
             Some(paging) => {
+                self.paging = Some(paging.clone());
                 self.effects.push_back(Effect::Page(paging));
                 self.say(format_args!("Writing it out for the pager \u{2026}"), Role::Notice, now);
             }

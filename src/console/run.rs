@@ -266,8 +266,8 @@ struct News {
     role: Role,
     /// The draft that could not be kept.
     unsaved: Option<Draft>,
-    /// A copy to be read in the pager.
-    copy: Option<pager::Copy>,
+    /// What was to be read in the pager, and the copy of it unless that failed.
+    paged: Option<(pager::Paging, Option<pager::Copy>)>,
 }
 
 enum Turn {
@@ -331,11 +331,14 @@ impl Console {
                     }
                 }
                 Some(news) = troubles.recv() => {
-                    if let Some(copy) = news.copy {
-                        if let Some(ended) = self.page(copy, screen, events, signals).await? {
-                            return Ok(ended);
+                    if let Some((paging, copy)) = news.paged {
+                        let is_wanted = self.app.takes_page(&paging);
+                        if let Some(copy) = copy {
+                            if is_wanted && let Some(ended) = self.page(copy, screen, events, signals).await? {
+                                return Ok(ended);
+                            }
+                            continue;
                         }
-                        continue;
                     }
                     let now = self.now();
                     self.app.say(format_args!("{}", news.text), news.role, now);
@@ -592,7 +595,7 @@ impl Console {
                 text: format!("{what}: {why}"),
                 role: Role::Alarm,
                 unsaved,
-                copy: None,
+                paged: None,
             });
         });
     }
@@ -621,7 +624,7 @@ impl Console {
             };
             // The console may have ended meanwhile.
             let (text, role) = told;
-            let _ = troubles.send(News { text, role, unsaved: None, copy: None });
+            let _ = troubles.send(News { text, role, unsaved: None, paged: None });
         });
     }
 

@@ -3,6 +3,8 @@
 
 use std::fs;
 
+use headman::console::app::{App, Effect};
+use headman::console::pager::Paging;
 use headman::console::view::transcript::{Found, Place};
 use headman::contract::{Kind, Message, SessionId, Timestamp, Uuid};
 use headman::lead::session::SessionFile;
@@ -10,7 +12,7 @@ use headman::pi::activity::Doings;
 use headman::pi::tail::{Progress, Tail, Unsettled};
 use serde_json::json;
 
-use crate::screens::{app, at, press, shown};
+use crate::screens::{app, at, press, session, shown};
 use crate::transcript_screen::{HEADER, Scene, cursor_row, entry, file, result, scene, user};
 
 /// A message that is delivered to the session `s-1`.
@@ -215,4 +217,27 @@ fn the_last_words_stand_with_the_question_and_the_footer_offers_what_there_is() 
     let help = shown(&app, 80, 24, at(0));
     let place = |what: &str| help.find(what).unwrap_or(usize::MAX);
     assert!(place("Transcript") < place("Outside text fields"), "{help}");
+}
+
+#[test]
+fn the_pager_shows_only_what_is_still_on_the_screen_and_once() {
+    let mut app = app();
+    let paged = |app: &mut App| -> Vec<Paging> {
+        let effects = app.take_effects().into_iter();
+        effects.filter_map(|it| if let Effect::Page(paging) = it { Some(paging) } else { None }).collect()
+    };
+    let file =
+        |lead: &str| headman::fact::SessionFile { path: format!("/s/{lead}").into(), session: session(lead) };
+    app.open_transcript(file("s-auth"), None);
+    press(&mut app, "ee", at(0));
+    let [first] = &paged(&mut app)[..] else { panic!("asked for twice, written once") };
+    // Another's transcript by the time it is there: nothing of it is shown.
+    app.open_transcript(file("s-tf"), None);
+    assert!(!app.takes_page(first));
+    press(&mut app, "e", at(1));
+    let [second] = &paged(&mut app)[..] else { panic!("the other one") };
+    assert!(app.takes_page(second) && !app.takes_page(second));
+    press(&mut app, "e\u{1b}", at(2));
+    let [third] = &paged(&mut app)[..] else { panic!("again") };
+    assert!(!app.takes_page(third), "nothing is read any more");
 }

@@ -12,8 +12,11 @@ impl Console {
         tokio::task::spawn_blocking(move || {
             let (text, role) = (String::new(), Role::Warning);
             let news = match pager::write_out(&paging) {
-                Ok(copy) => News { text, role, unsaved: None, copy: Some(copy) },
-                Err(why) => News { text: format!("Not opened: {why}."), role, unsaved: None, copy: None },
+                Ok(copy) => News { text, role, unsaved: None, paged: Some((paging, Some(copy))) },
+                Err(why) => {
+                    let text = format!("Not opened: {why}.");
+                    News { text, role, unsaved: None, paged: Some((paging, None)) }
+                }
             };
             // The console may have ended meanwhile.
             let _ = troubles.send(news);
@@ -28,10 +31,6 @@ impl Console {
         events: &mut Events,
         signals: &mut Signals,
     ) -> Result<Option<Ended>, RunError> {
-        if !self.app.is_reading() {
-            // Whoever went on to something else does not want it any more.
-            return Ok(None);
-        }
         let failed = match screen.hand_over(events, signals, || pager::start(copy)).await? {
             HandedOver::Ended(status) if status.success() => None,
             HandedOver::Ended(status) => Some(status.to_string()),
