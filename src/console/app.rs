@@ -20,7 +20,7 @@ use super::view::{ask, diagnostics, help, inbox, peek, peers, roster, search, ti
 use crate::chief::inspection::Subject;
 use crate::chief::service::Request;
 use crate::contract::{SessionId, Timestamp, Untrusted, Uuid};
-use crate::fact::{Desk, Fact, Now, Standing};
+use crate::fact::{Fact, Now};
 use crate::model::Model;
 
 /// How long a notice stays.
@@ -155,7 +155,7 @@ pub struct App {
     pub(super) guide: Option<Guide>,
     /// What is being written out for the pager.
     pub(super) paging: Option<Paging>,
-    interrupted: Option<Duration>,
+    pub(super) interrupted: Option<Duration>,
     waiting_told: Option<bool>,
     /// Whether the files of a text are being looked at, and paths listed.
     pub(super) finding: (bool, bool),
@@ -513,92 +513,6 @@ impl App {
                 Some(Layer::Search(state)) => state.intent(intent, &self.model),
                 None => self.roster.intent(intent, &self.model, now),
             },
-        }
-    }
-
-    fn interrupt(&mut self, now: Now) {
-        let again =
-            self.interrupted.is_some_and(|at| now.mono.saturating_sub(at) < super::burst::TWICE_WITHIN);
-        if again && self.quitting_voids() && self.confirm != Some(Confirm::Quit) {
-            self.keep_draft(now);
-            self.interrupted = Some(now.mono);
-            self.confirm = Some(Confirm::Quit);
-        } else if again {
-            self.keep_draft(now);
-            self.effects.push_back(Effect::Quit);
-        } else {
-            self.interrupted = Some(now.mono);
-            self.say(format_args!("Ctrl-c again quits."), Role::Notice, now);
-        }
-    }
-
-    fn back(&mut self, now: Now) {
-        if self.confirm.take().is_some() {
-            return;
-        }
-        self.history.dismiss();
-        self.keep_draft(now);
-        let stays = match self.layers.last_mut() {
-            Some(Layer::Ask(state)) => state.back(),
-            Some(Layer::Help(state)) => state.back(),
-            Some(Layer::Diagnostics(_) | Layer::Peek(_) | Layer::Timeline(_)) => false,
-            Some(Layer::Inbox(state)) => state.back(&self.model),
-            Some(Layer::Peers(state)) => state.back(),
-            Some(Layer::Turns(state)) => state.back(),
-            Some(Layer::Transcript(state)) => state.back(),
-            Some(Layer::Search(state)) => state.back(),
-            None => {
-                self.roster.back(&self.model, now);
-                return;
-            }
-        };
-        self.effects.push_back(Effect::SaveDraftsNow);
-        if !stays {
-            self.layers.pop();
-            self.roster.follow(&self.model, now, false);
-        }
-    }
-
-    /// Whether another process of ours is the Chief service.
-    pub(super) fn is_attached(&self) -> bool {
-        matches!(self.model.desk(), Some(Desk::Of { .. }))
-    }
-
-    /// Whether what is queued is void once this process ends, and its lease with it.
-    fn quitting_voids(&self) -> bool {
-        !self.is_attached() && self.model.queued() > 0 && self.model.standing().lease().is_some()
-    }
-
-    fn quit(&mut self) {
-        if self.layers.pop().is_some() {
-            // At the root only: elsewhere it backs out.
-            return;
-        }
-        if self.quitting_voids() {
-            self.confirm = Some(Confirm::Quit);
-        } else {
-            self.effects.push_back(Effect::Quit);
-        }
-    }
-
-    fn toggle_chief(&mut self) {
-        match self.model.standing() {
-            Standing::Chief { .. } => self.confirm = Some(Confirm::Leave),
-            Standing::Starting => {}
-            Standing::Observer { .. }
-            | Standing::Barred { .. }
-            | Standing::Suspended(_)
-            | Standing::Lost { .. } => {
-                self.request(Pending::BecomeChief, |ticket| Request::BecomeChief { ticket });
-            }
-        }
-    }
-
-    fn confirmed(&mut self, yes: bool) {
-        match self.confirm.take() {
-            Some(Confirm::Leave) if yes => self.request(Pending::Leave, |ticket| Request::Leave { ticket }),
-            Some(Confirm::Quit) if yes => self.effects.push_back(Effect::Quit),
-            Some(_) | None => {}
         }
     }
 

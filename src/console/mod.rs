@@ -16,6 +16,7 @@ mod history;
 pub mod intent;
 pub mod keymap;
 mod last_resort;
+mod leaving;
 mod mail;
 pub mod mouse;
 pub mod notify;
