@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 /// What became of a turn that failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Failure {
     /// No progress for as long as the stall window.
     Stalled,
@@ -35,12 +34,42 @@ pub enum Source {
 }
 
 impl Failure {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::Stalled,
+        Self::WallClock,
+        Self::Cancelled,
+        Self::SpawnFailed,
+        Self::AdapterTimeout,
+        Self::AdapterExit,
+        Self::AdapterError,
+    ];
+
+    /// Its name in the line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Stalled => "stalled",
+            Self::WallClock => "wall_clock",
+            Self::Cancelled => "cancelled",
+            Self::SpawnFailed => "spawn_failed",
+            Self::AdapterTimeout => "adapter_timeout",
+            Self::AdapterExit => "adapter_exit",
+            Self::AdapterError => "adapter_error",
+        }
+    }
+
     /// Who found it.
     pub fn source(self) -> Source {
         match self {
             Self::Stalled | Self::WallClock | Self::Cancelled | Self::SpawnFailed => Source::Supervisor,
             Self::AdapterTimeout | Self::AdapterExit | Self::AdapterError => Source::Adapter,
         }
+    }
+}
+
+impl Serialize for Failure {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
     }
 }
 

@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use super::failure::Class;
+use super::failure::{Class, Failure};
 use super::log::TurnLogs;
-use super::metrics;
+use super::metrics::{self, Outcome};
 use super::running::{self, Running};
 use super::statistics::{Seat, Turn};
 use crate::contract::Timestamp;
@@ -199,39 +199,19 @@ impl Time {
 fn read(line: &[u8]) -> Option<(String, Turn)> {
     let read: Logged = serde_json::from_slice(line).ok()?;
     let at = [read.turn_end, read.ts].iter().flatten().find_map(Time::at)?;
-    let known = |name: Option<&str>, names: &[&'static str]| {
+    // Of a name that is not ours only that it is another one.
+    let known = |name: Option<&str>, mut names: std::slice::Iter<'_, &'static str>| {
         let name = name?;
-        Some(names.iter().find(|known| **known == name).copied().unwrap_or("other"))
+        Some(names.find(|known| **known == name).copied().unwrap_or("other"))
     };
     let turn = Turn {
         at,
-        outcome: known(read.outcome.as_deref(), &OUTCOMES).unwrap_or("other"),
+        outcome: known(read.outcome.as_deref(), Outcome::ALL.map(Outcome::name).iter()).unwrap_or("other"),
         ok: read.ok,
-        failure: known(read.failure.as_deref(), &FAILURES),
+        failure: known(read.failure.as_deref(), Failure::ALL.map(Failure::name).iter()),
         class: read.failure_class.as_deref().and_then(Class::named),
         stalled: read.stalled.unwrap_or(false),
         took: read.duration_ms.filter(|took| *took >= 0.0).unwrap_or(0.0) as u64,
     };
     Some((metrics::seat(&read.seat), turn)).filter(|(seat, _)| !seat.is_empty())
 }
-
-const OUTCOMES: [&str; 8] = [
-    "delivered",
-    "silent",
-    "reply_lost",
-    "claim_lost",
-    "server_skipped",
-    "server_refused",
-    "upstream_refused",
-    "failed",
-];
-
-const FAILURES: [&str; 7] = [
-    "stalled",
-    "wall_clock",
-    "cancelled",
-    "spawn_failed",
-    "adapter_timeout",
-    "adapter_exit",
-    "adapter_error",
-];

@@ -1,12 +1,11 @@
 //! The one line that a turn leaves: metadata, and never a byte of what was said.
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::failure::{Class, Failure, Source};
 
 /// How a turn ended for whoever waits for its reply.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// There was a reply, and it arrived.
     Delivered,
@@ -32,18 +31,41 @@ impl Outcome {
         matches!(self, Self::Delivered | Self::Silent)
     }
 
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::Delivered,
+        Self::Silent,
+        Self::ReplyLost,
+        Self::ClaimLost,
+        Self::ServerSkipped,
+        Self::ServerRefused,
+        Self::UpstreamRefused,
+        Self::Failed,
+    ];
+
+    /// Its name in the line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Delivered => "delivered",
+            Self::Silent => "silent",
+            Self::ReplyLost => "reply_lost",
+            Self::ClaimLost => "claim_lost",
+            Self::ServerSkipped => "server_skipped",
+            Self::ServerRefused => "server_refused",
+            Self::UpstreamRefused => "upstream_refused",
+            Self::Failed => "failed",
+        }
+    }
+
     /// The delivery of that name, `failed` not among them: that is not for others to say.
     pub fn delivery(name: &str) -> Option<Self> {
-        Some(match name {
-            "delivered" => Self::Delivered,
-            "silent" => Self::Silent,
-            "reply_lost" => Self::ReplyLost,
-            "claim_lost" => Self::ClaimLost,
-            "server_skipped" => Self::ServerSkipped,
-            "server_refused" => Self::ServerRefused,
-            "upstream_refused" => Self::UpstreamRefused,
-            _ => return None,
-        })
+        Self::ALL.into_iter().find(|outcome| outcome.name() == name && *outcome != Self::Failed)
+    }
+}
+
+impl Serialize for Outcome {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
     }
 }
 
