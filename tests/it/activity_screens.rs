@@ -114,6 +114,16 @@ fn an_ask_has_around_it_what_was_said_last_and_the_files() {
     snapshot("activity_ask", &app, at(3));
     press(&mut app, "\u{1b}", at(4));
     insta::assert_snapshot!("activity_ask_120x40_read", shown(&app, 120, 40, at(5)));
+    // Words that stand whole with the question are not said again below.
+    for (words, written, read) in [("Done.", 1, 1), ("One.\n\nTwo.\n\nThree.", 2, 1)] {
+        let mut app = with_activity();
+        app.facts(vec![tells("s-auth", Activity { said: said(words), ..auth() })], at(5));
+        press(&mut app, "nr", at(5));
+        let count = |app: &App| shown(app, 120, 40, at(5)).matches("it said last").count();
+        assert_eq!(count(&app), written, "{words}");
+        press(&mut app, "\u{1b}", at(5));
+        assert_eq!(count(&app), read, "{words}");
+    }
 }
 
 #[test]

@@ -127,7 +127,7 @@ fn question(
             lines.push(Line::Rule(text::line("what it does"), Role::Heading));
             lines.append(&mut does);
         }
-        detail::activity::exchange(&mut lines, lead, model, room);
+        detail::activity::exchange(&mut lines, lead, model, room, state.composing);
         detail::activity::files(&mut lines, lead, model, now, MAX_FILES, room, pen, ages);
     }
     let earlier: Vec<&Sent> =

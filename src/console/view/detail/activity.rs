@@ -176,8 +176,9 @@ fn shown_path(file: &Touched, lead: &Lead) -> Visible {
     text::line(&relative.unwrap_or_else(|| path.into_owned()))
 }
 
-/// What the lead was told last, how that begins, and what it said last, how that ends.
-pub fn exchange(lines: &mut Vec<Line>, lead: &Lead, model: &Model, room: usize) {
+/// What the lead was told last, how that begins, and what it said last, how that ends. After
+/// [`last_words`], what these show whole is not said again.
+pub fn exchange(lines: &mut Vec<Line>, lead: &Lead, model: &Model, room: usize, after_last_words: bool) {
     let Some(activity) = model.sessions().activity(&lead.session) else { return };
     let shown = |said: &Said| text::wrap(&said.text, room.saturating_sub(2));
     if let Some(told) = &activity.told {
@@ -190,7 +191,8 @@ pub fn exchange(lines: &mut Vec<Line>, lead: &Lead, model: &Model, room: usize) 
             lines.push(ellipsis());
         }
     }
-    if let Some(said) = &activity.said {
+    let has_more = |said: &&Said| said.is_cut || shown(said).len() > WORDS;
+    if let Some(said) = activity.said.as_ref().filter(|said| !after_last_words || has_more(said)) {
         said_last(lines, said, SAID, room);
     }
 }
