@@ -12,7 +12,7 @@ use super::server;
 use super::socket::{ControlSocket, Door, Listening};
 use super::wire::Hello;
 use crate::chief::service::{self, Request, Setup};
-use crate::fact::{Desk, Fact, FactSender};
+use crate::fact::{Desk, Fact, FactSender, Standing};
 use crate::herdr::Registration;
 
 /// Requests of other processes that wait.
@@ -52,6 +52,8 @@ pub(super) async fn run(open: Open, mut requests: mpsc::Receiver<Request>, facts
                     Ended::Dropped => return,
                     Ended::Gone(why) => {
                         tracing::info!(pid, why, "the service of another process ended");
+                        // What it was is not what we are.
+                        facts.put(Fact::Standing(Standing::Starting));
                         until_gone(pid).await;
                     }
                 }

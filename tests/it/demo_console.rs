@@ -354,7 +354,7 @@ fn programs_that_type_into_the_pane_command_nothing() {
     let home = home();
     let served = Served::start(home.path(), &["--speed", "0"]);
     let mut console = Harness::start_in(headman(home.path(), &[], &served.environment), 120, 40);
-    console.wait_for("the leads", |it| it.shows("NEEDS YOU"));
+    console.wait_for("to be Chief with an ask", |it| it.shows("● chief since") && it.shows("NEEDS YOU"));
     // A prompt with q, r, c and more in it, at once.
     console.type_text("quick question: can you recheck?\r");
     console.wait_for("the burst to be told", |it| it.shows("faster than a hand types"));
