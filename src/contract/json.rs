@@ -14,64 +14,181 @@ use serde_json::value::RawValue;
 
 use super::text::Untrusted;
 
+mod tape;
+
+use tape::Place;
+
 /// Why bytes are not JSON.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not JSON: {0}")]
 pub struct NotJson(String);
 
 /// A JSON document decoded as the other side decodes a file: bytes, then text, then values.
-pub struct Document<'a>(Cow<'a, str>);
+pub struct Document<'a> {
+    text: Cow<'a, str>,
+    places: Option<Vec<Place>>,
+}
 
 impl<'a> Document<'a> {
     /// Decodes `bytes`; ill-formed UTF-8 becomes U+FFFD.
     pub fn decode(bytes: &'a [u8]) -> Self {
-        Self(String::from_utf8_lossy(bytes))
+        // Far faster than the other where it is well-formed.
+        let text = match std::str::from_utf8(bytes) {
+            Ok(text) => Cow::Borrowed(text),
+            Err(_) => String::from_utf8_lossy(bytes),
+        };
+        let places = tape::places(&text);
+        Self { text, places }
     }
 
     /// Bytes after decoding: more than the file's where ill-formed UTF-8 grew into U+FFFD.
     pub fn decoded_len(&self) -> usize {
-        self.0.len()
+        self.text.len()
     }
 
     /// The value, if the whole text is one.
     pub fn value(&self) -> Result<Json<'_>, NotJson> {
-        let raw: &RawValue = serde_json::from_str(&self.0).map_err(|error| NotJson(error.to_string()))?;
-        Ok(Json(raw))
+        if let Some((place, within)) = self.places.as_ref().and_then(|places| places.split_first()) {
+            let raw = &self.text[place.start as usize..place.end as usize];
+            return Ok(Json { raw, start: place.start, within, is_escaped: place.is_escaped });
+        }
+        let raw: &RawValue = serde_json::from_str(&self.text).map_err(|error| NotJson(error.to_string()))?;
+        Ok(raw.into())
     }
 }
 
 /// One JSON value, looked into on demand.
 #[derive(Clone, Copy)]
-pub struct Json<'a>(&'a RawValue);
+pub struct Json<'a> {
+    raw: &'a str,
+    /// Where it stands in the text that the places are of.
+    start: u32,
+    /// The places within it; none where they were not told apart.
+    within: &'a [Place],
+    /// Of a string, whether escapes may be in it.
+    is_escaped: bool,
+}
+
+impl<'a> From<&'a RawValue> for Json<'a> {
+    fn from(raw: &'a RawValue) -> Self {
+        Self { raw: raw.get(), start: 0, within: &[], is_escaped: true }
+    }
+}
 
 impl<'a> Json<'a> {
     /// Its text as it stands.
     pub fn raw(&self) -> &'a str {
-        self.0.get()
+        self.raw
+    }
+
+    /// Whether it is an object.
+    pub fn is_object(&self) -> bool {
+        self.raw.starts_with('{')
+    }
+
+    /// Whether the places within an object or array are known.
+    fn is_told_apart(&self) -> bool {
+        !self.within.is_empty()
+    }
+
+    /// The value at a place within it, followed by those within that.
+    fn at(self, place: &Place, within: &'a [Place]) -> Json<'a> {
+        let raw = &self.raw[(place.start - self.start) as usize..(place.end - self.start) as usize];
+        Json { raw, start: place.start, within, is_escaped: place.is_escaped }
+    }
+
+    /// What is directly within it, keys among it.
+    fn parts(self) -> impl Iterator<Item = Json<'a>> {
+        let mut rest = self.within;
+        std::iter::from_fn(move || {
+            let (place, after) = rest.split_first()?;
+            let (within, next) = after.split_at(place.within as usize);
+            rest = next;
+            Some(self.at(place, within))
+        })
     }
 
     /// The members of an object, each key once, in order of first appearance, with its last value.
     pub fn object(&self) -> Option<Vec<(Untrusted, Json<'a>)>> {
-        if !self.raw().starts_with('{') {
+        if !self.is_object() {
             return None;
         }
-        serde_json::from_str::<Members>(self.raw()).ok().map(|members| members.0)
+        if !self.is_told_apart() {
+            return serde_json::from_str::<Members>(self.raw).ok().map(|members| members.known);
+        }
+        let mut members = Members::default();
+        let mut parts = self.parts();
+        while let Some((key, value)) = parts.next().zip(parts.next()) {
+            members.put(key.string()?, value);
+        }
+        Some(members.known)
+    }
+
+    /// The value of the last member of that name, if it is an object that has one.
+    pub fn member(&self, name: &str) -> Option<Json<'a>> {
+        if !self.is_told_apart() {
+            let members = self.object()?;
+            return members.into_iter().find(|(key, _)| key == name).map(|(_, value)| value);
+        }
+        if !self.is_object() {
+            return None;
+        }
+        // Keys are compared as they stand: this is asked for each line many times.
+        let is_it = |key: &Place| {
+            if key.is_escaped {
+                return self.at(key, &[]).string().is_some_and(|key| key == name);
+            }
+            let (start, end) = ((key.start - self.start) as usize + 1, (key.end - self.start) as usize - 1);
+            end - start == name.len() && self.raw.as_bytes()[start..end] == *name.as_bytes()
+        };
+        let (mut rest, mut last) = (self.within, None);
+        while let [key, value, after @ ..] = rest {
+            if is_it(key) {
+                last = Some((value, after));
+            }
+            rest = &after[value.within as usize..];
+        }
+        last.map(|(value, after)| self.at(value, &after[..value.within as usize]))
     }
 
     /// The elements of an array.
     pub fn array(&self) -> Option<Vec<Json<'a>>> {
-        if !self.raw().starts_with('[') {
+        if !self.raw.starts_with('[') {
             return None;
         }
-        serde_json::from_str::<Elements>(self.raw()).ok().map(|elements| elements.0)
+        if !self.is_told_apart() {
+            return serde_json::from_str::<Elements>(self.raw).ok().map(|elements| elements.0);
+        }
+        Some(self.parts().collect())
     }
 
     /// A string.
     pub fn string(&self) -> Option<Untrusted> {
-        if !self.raw().starts_with('"') {
+        if !self.raw.starts_with('"') {
             return None;
         }
-        serde_json::from_str(self.raw()).ok()
+        self.unescaped().map_or_else(|| serde_json::from_str(self.raw).ok(), |text| Some(text.into()))
+    }
+
+    /// A string that is known to be written without escapes.
+    fn unescaped(&self) -> Option<&'a str> {
+        if self.is_escaped { None } else { self.raw.strip_prefix('"')?.strip_suffix('"') }
+    }
+
+    /// Whether it is that string.
+    pub fn is(&self, text: &Untrusted) -> bool {
+        match self.unescaped() {
+            Some(own) => own.as_bytes() == text.as_wtf8(),
+            None => self.string().as_ref() == Some(text),
+        }
+    }
+
+    /// A string to be compared: lone surrogates in it are U+FFFD.
+    pub fn word(&self) -> Option<Cow<'a, str>> {
+        match self.unescaped() {
+            Some(text) => Some(Cow::Borrowed(text)),
+            None => self.string().map(|text| Cow::Owned(text.to_str_lossy().into_owned())),
+        }
     }
 
     /// A number, infinite where it is too large.
@@ -98,7 +215,34 @@ impl<'a> Json<'a> {
 /// Up to so many members are looked through one by one; no record has more.
 const FEW_MEMBERS: usize = 32;
 
-struct Members<'a>(Vec<(Untrusted, Json<'a>)>);
+#[derive(Default)]
+struct Members<'a> {
+    known: Vec<(Untrusted, Json<'a>)>,
+    /// Where each key stands, once there are many.
+    places: HashMap<Untrusted, usize>,
+}
+
+impl<'a> Members<'a> {
+    fn put(&mut self, key: Untrusted, value: Json<'a>) {
+        if self.known.len() == FEW_MEMBERS && self.places.is_empty() {
+            self.places.extend(self.known.iter().enumerate().map(|(at, (key, _))| (key.clone(), at)));
+        }
+        let at = if self.places.is_empty() {
+            self.known.iter().position(|(known, _)| *known == key)
+        } else {
+            self.places.get(&key).copied()
+        };
+        match at {
+            Some(at) => self.known[at].1 = value,
+            None => {
+                if !self.places.is_empty() {
+                    self.places.insert(key.clone(), self.known.len());
+                }
+                self.known.push((key, value));
+            }
+        }
+    }
+}
 
 impl<'de> Deserialize<'de> for Members<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -109,29 +253,11 @@ impl<'de> Deserialize<'de> for Members<'de> {
                 f.write_str("an object")
             }
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut members: Vec<(Untrusted, Json<'de>)> = Vec::new();
-                // Where each key stands, once there are many.
-                let mut places: HashMap<Untrusted, usize> = HashMap::new();
+                let mut members = Members::default();
                 while let Some((key, value)) = map.next_entry::<Untrusted, &RawValue>()? {
-                    if members.len() == FEW_MEMBERS && places.is_empty() {
-                        places.extend(members.iter().enumerate().map(|(at, (key, _))| (key.clone(), at)));
-                    }
-                    let known = if places.is_empty() {
-                        members.iter().position(|(known, _)| *known == key)
-                    } else {
-                        places.get(&key).copied()
-                    };
-                    match known {
-                        Some(at) => members[at].1 = Json(value),
-                        None => {
-                            if !places.is_empty() {
-                                places.insert(key.clone(), members.len());
-                            }
-                            members.push((key, Json(value)));
-                        }
-                    }
+                    members.put(key, value.into());
                 }
-                Ok(Members(members))
+                Ok(members)
             }
         }
         deserializer.deserialize_map(Visit)
@@ -151,7 +277,7 @@ impl<'de> Deserialize<'de> for Elements<'de> {
             fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
                 let mut elements = Vec::new();
                 while let Some(value) = seq.next_element::<&RawValue>()? {
-                    elements.push(Json(value));
+                    elements.push(value.into());
                 }
                 Ok(Elements(elements))
             }

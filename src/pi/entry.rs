@@ -1,6 +1,7 @@
 //! One entry of a session file: what its line says of its place in the tree, and the few facts that
 //! are kept of it. What it holds otherwise is read when it is needed.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use memchr::memmem;
@@ -24,15 +25,20 @@ pub enum Id {
 }
 
 impl Id {
-    pub(super) fn of(text: Untrusted) -> Self {
-        let digits = std::str::from_utf8(text.as_wtf8()).ok().filter(|text| {
-            text.len() == 8 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
-        });
-        match digits.and_then(|digits| u32::from_str_radix(digits, 16).ok()) {
-            Some(number) => Self::Hex(number),
-            None => Self::Other(Box::new(text)),
+    /// The one that a string names.
+    pub(super) fn of(text: Json<'_>) -> Option<Self> {
+        match text.word().and_then(|text| eight_digits(&text)) {
+            Some(number) => Some(Self::Hex(number)),
+            None => text.string().map(|text| Self::Other(Box::new(text))),
         }
     }
+}
+
+/// The number that exactly eight lower-case hex digits are.
+fn eight_digits(text: &str) -> Option<u32> {
+    let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    let are_digits = text.len() == 8 && text.bytes().all(is_digit);
+    are_digits.then(|| u32::from_str_radix(text, 16).ok())?
 }
 
 /// What an entry is, as far as that decides how it is shown.
@@ -134,26 +140,32 @@ impl From<(Kind, Option<Fact>)> for Told {
     }
 }
 
-/// The members of one line that is an object.
-pub struct Envelope<'a>(Vec<(Untrusted, Json<'a>)>);
+/// One line that is an object, or an object within it.
+#[derive(Clone, Copy)]
+pub struct Envelope<'a>(Json<'a>);
 
 impl<'a> Envelope<'a> {
-    /// Those of the object that `value` is.
+    /// The object that `value` is.
     pub(super) fn of(value: Json<'a>) -> Option<Self> {
-        value.object().map(Self)
+        value.is_object().then_some(Self(value))
     }
 
     pub(super) fn get(&self, key: &str) -> Option<Json<'a>> {
-        self.0.iter().find(|(name, _)| name == key).map(|(_, value)| *value)
+        self.0.member(key)
     }
 
     pub(super) fn text(&self, key: &str) -> Option<Untrusted> {
         self.get(key)?.string()
     }
 
-    /// The first text among them.
+    /// A text that is only compared.
+    fn word(&self, key: &str) -> Option<Cow<'a, str>> {
+        self.get(key)?.word()
+    }
+
+    /// The first text among its members.
     pub(super) fn first_text(&self) -> Option<Untrusted> {
-        self.0.iter().find_map(|(_, value)| value.string())
+        self.0.object()?.iter().find_map(|(_, value)| value.string())
     }
 
     pub(super) fn object(&self, key: &str) -> Option<Self> {
@@ -162,7 +174,7 @@ impl<'a> Envelope<'a> {
 
     /// The message that it is, where it is one.
     pub(super) fn message(&self) -> Option<Self> {
-        self.text("type").filter(|kind| kind == "message")?;
+        self.word("type").filter(|kind| kind == "message")?;
         self.object("message")
     }
 
@@ -172,16 +184,24 @@ impl<'a> Envelope<'a> {
 
     /// The `id`, where it has one.
     pub(super) fn id(&self) -> Option<Id> {
-        self.text("id").map(Id::of)
+        self.get("id").and_then(Id::of)
     }
 
     /// The `parentId`, where it is not null.
     pub(super) fn parent(&self) -> Option<Id> {
-        self.text("parentId").map(Id::of)
+        self.get("parentId").and_then(Id::of)
     }
 
-    fn model(&self, id: &str) -> Option<Model> {
-        Some(Model { provider: self.text("provider")?, id: self.text(id)? })
+    /// The model whose id is the member `id`. Equal ones are kept once, in `models`.
+    fn model(&self, id: &str, models: &mut Vec<Arc<Model>>) -> Option<Arc<Model>> {
+        let (provider, id) = (self.get("provider")?, self.get(id)?);
+        let known = models.iter().find(|known| provider.is(&known.provider) && id.is(&known.id));
+        if let Some(known) = known {
+            return Some(Arc::clone(known));
+        }
+        let model = Arc::new(Model { provider: provider.string()?, id: id.string()? });
+        models.push(Arc::clone(&model));
+        Some(model)
     }
 
     fn usage(&self) -> Option<Usage> {
@@ -196,7 +216,7 @@ impl<'a> Envelope<'a> {
 
     /// When it was written, in milliseconds since the epoch; 0 where it does not say.
     pub(super) fn at(&self) -> u64 {
-        let at = self.text("timestamp").and_then(|at| at.to_str_lossy().parse::<jiff::Timestamp>().ok());
+        let at = self.word("timestamp").and_then(|at| at.parse::<jiff::Timestamp>().ok());
         at.and_then(|at| u64::try_from(at.as_millisecond()).ok()).unwrap_or(0)
     }
 
@@ -204,26 +224,23 @@ impl<'a> Envelope<'a> {
     pub(super) fn facts(&self, models: &mut Vec<Arc<Model>>) -> Told {
         let spent = |of: &Self| of.usage().map(|usage| Fact::Spent { model: None, usage });
         let filled = |key: &str| self.text(key).filter(|text| !text.is_empty());
-        match self.text("type").map(|kind| kind.to_str_lossy().into_owned()).as_deref() {
+        match self.word("type").as_deref() {
             Some("message") => return self.message_facts(models),
             Some("compaction") => (Kind::Compaction, spent(self)),
             Some("branch_summary") => (Kind::BranchSummary, spent(self)),
             Some("custom_message") if self.is_true("display") => (Kind::CustomMessage, None),
-            Some("model_change") => {
-                (Kind::Setting, self.model("modelId").map(|model| Fact::Model(kept(models, model))))
-            }
+            Some("model_change") => (Kind::Setting, self.model("modelId", models).map(Fact::Model)),
             Some("thinking_level_change") => (Kind::Setting, self.text("thinkingLevel").map(Fact::Thinking)),
             Some("label") => {
-                let fact = self
-                    .text("targetId")
-                    .map(|id| Fact::Label { target: Id::of(id), label: filled("label") });
+                let target = self.get("targetId").and_then(Id::of);
+                let fact = target.map(|target| Fact::Label { target, label: filled("label") });
                 (Kind::Other, fact)
             }
             Some("session_info") => {
                 (Kind::Setting, Some(Fact::Name(self.text("name").filter(|name| !name.is_blank()))))
             }
             Some("usage") => {
-                let model = self.model("model").map(|model| kept(models, model));
+                let model = self.model("model", models);
                 (Kind::Other, self.usage().map(|usage| Fact::Spent { model, usage }))
             }
             _ => (Kind::Other, None),
@@ -234,12 +251,12 @@ impl<'a> Envelope<'a> {
     fn message_facts(&self, models: &mut Vec<Arc<Model>>) -> Told {
         let other = Told::from((Kind::Other, None));
         let Some(message) = self.object("message") else { return other };
-        match message.text("role").map(|role| role.to_str_lossy().into_owned()).as_deref() {
+        match message.word("role").as_deref() {
             Some("user") => Told { kind: Kind::User, ..other },
             Some("assistant") => {
                 let usage = message.usage();
-                let model = message.model("model").map(|model| kept(models, model));
-                let stop = message.text("stopReason");
+                let model = message.model("model", models);
+                let stop = message.word("stopReason");
                 Told {
                     kind: Kind::Assistant,
                     fact: model.map(|model| Fact::Answer { model, usage }),
@@ -272,18 +289,9 @@ impl<'a> Envelope<'a> {
     fn calls(&self) -> u8 {
         let parts = self.get("content").and_then(|content| content.array()).unwrap_or_default();
         let parts = parts.into_iter().filter(|part| part.raw().contains("toolCall")).filter_map(Self::of);
-        let calls = parts.filter(|part| part.text("type").is_some_and(|kind| kind == "toolCall")).count();
+        let calls = parts.filter(|part| part.word("type").is_some_and(|kind| kind == "toolCall")).count();
         u8::try_from(calls).unwrap_or(u8::MAX)
     }
-}
-
-fn kept(models: &mut Vec<Arc<Model>>, model: Model) -> Arc<Model> {
-    if let Some(known) = models.iter().find(|known| ***known == model) {
-        return Arc::clone(known);
-    }
-    let model = Arc::new(model);
-    models.push(Arc::clone(&model));
-    model
 }
 
 /// Where an entry begins in a line that is no JSON: one that was written right behind a torn one. It

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use super::entry::{Entry, Fact, Id, Kind, Model, Usage};
-use super::tail::Tail;
+use super::tail::{Tail, push};
 use crate::contract::Untrusted;
 
 /// Branches that are told of, the newest first.
@@ -95,6 +95,33 @@ pub struct Tip {
     pub words: Option<Item>,
 }
 
+/// The number of each entry; of several of one id the last.
+#[derive(Debug, Default)]
+struct Numbers {
+    /// Of nearly all: they take the most of what is kept.
+    hex: HashMap<u32, u32>,
+    others: HashMap<Id, u32>,
+}
+
+impl Numbers {
+    /// Says whether an entry of that id was known.
+    fn insert(&mut self, id: &Id, number: u32) -> bool {
+        match id {
+            Id::Hex(id) => self.hex.insert(*id, number),
+            other => self.others.insert(other.clone(), number),
+        }
+        .is_some()
+    }
+
+    fn of(&self, id: &Id) -> Option<u32> {
+        match id {
+            Id::Hex(id) => self.hex.get(id),
+            other => self.others.get(other),
+        }
+        .copied()
+    }
+}
+
 /// The branch.
 #[derive(Debug, Default)]
 pub struct Growth {
@@ -102,8 +129,7 @@ pub struct Growth {
     withdrawn: u64,
     /// Entries taken from the index.
     taken: usize,
-    /// Of several entries of one id the last.
-    by_id: HashMap<Id, u32>,
+    numbers: Numbers,
     /// How many entries follow each.
     children: Vec<u16>,
     totals: Totals,
@@ -139,9 +165,13 @@ impl Growth {
     fn take(&mut self, entries: &[Entry], at: usize, is_stale: bool) -> bool {
         let entry = &entries[at];
         let number = u32::try_from(at).unwrap_or(u32::MAX);
-        let parent = entry.parent.as_ref().and_then(|parent| self.by_id.get(parent)).copied();
-        let is_twin = self.by_id.insert(entry.id.clone(), number).is_some();
-        self.children.push(0);
+        let before = at.checked_sub(1).map(|before| (&entries[before].id, number - 1));
+        let parent = entry.parent.as_ref().and_then(|parent| match before {
+            Some((id, number)) if id == parent => Some(number),
+            _ => self.numbers.of(parent),
+        });
+        let is_twin = self.numbers.insert(&entry.id, number);
+        push(&mut self.children, 0);
         let mut is_fork = false;
         match parent {
             Some(parent) => {
@@ -158,7 +188,9 @@ impl Growth {
         let goes_on = parent == self.end && (self.end.is_some() || at == 0) && !is_fork && !is_twin;
         if goes_on && !is_stale {
             self.end = Some(number);
-            Arc::make_mut(&mut self.items).extend(Item::of(entry));
+            if let Some(item) = Item::of(entry) {
+                push(Arc::make_mut(&mut self.items), item);
+            }
             self.model_of(entry);
         }
         goes_on
@@ -172,8 +204,8 @@ impl Growth {
                 return;
             }
             Some(Fact::Label { target, label }) => {
-                let Some(target) = self.by_id.get(target) else { return };
-                let target = entries[*target as usize].offset;
+                let Some(target) = self.numbers.of(target) else { return };
+                let target = entries[target as usize].offset;
                 let labels = Arc::make_mut(&mut self.labels);
                 match label {
                     Some(label) => labels.insert(target, label.clone()),
@@ -196,7 +228,7 @@ impl Growth {
     }
 
     fn parent(&self, entry: &Entry) -> Option<usize> {
-        entry.parent.as_ref().and_then(|parent| self.by_id.get(parent)).map(|at| *at as usize)
+        entry.parent.as_ref().and_then(|parent| self.numbers.of(parent)).map(|at| at as usize)
     }
 
     /// From `end` to its root. Ends where a parent is missing, and where it would go in a circle.

@@ -227,7 +227,19 @@ fn read(file: &File, size: u64) -> Result<Header, HeaderError> {
 
 /// Up to `length` bytes from `offset`; fewer where the file ends.
 pub(super) fn read_at(file: &File, offset: u64, length: usize) -> Result<Vec<u8>, HeaderError> {
-    let mut bytes = vec![0; length];
+    let mut bytes = Vec::new();
+    fill_at(file, offset, length, &mut bytes)?;
+    Ok(bytes)
+}
+
+/// The same, into a buffer that may be used again: nothing is kept of what it held.
+pub(super) fn fill_at<'a>(
+    file: &File,
+    offset: u64,
+    length: usize,
+    bytes: &'a mut Vec<u8>,
+) -> Result<&'a [u8], HeaderError> {
+    bytes.resize(length, 0);
     let mut filled = 0;
     while filled < length {
         match file.read_at(&mut bytes[filled..], offset + filled as u64) {

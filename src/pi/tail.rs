@@ -11,7 +11,9 @@ use std::time::{Duration, Instant};
 
 use super::branch::{Seen, Tree};
 use super::entry::{Entry, Envelope, Id, Model, Told, fused};
-use super::session::{HEAD_WINDOW, Header, HeaderError, Stamp, header_of, open, parse_header, read_at};
+use super::session::{
+    HEAD_WINDOW, Header, HeaderError, Stamp, fill_at, header_of, open, parse_header, read_at,
+};
 use crate::contract::json::Document;
 use crate::contract::text::is_js_space;
 
@@ -20,7 +22,7 @@ pub const MAX_LINE: u64 = 64 << 20;
 /// After so long without a change an unterminated line counts, and a file that shrank is read.
 pub const QUIET: Duration = Duration::from_secs(1);
 /// Bytes read at once.
-const CHUNK: u64 = 1 << 20;
+const CHUNK: u64 = 256 << 10;
 /// Bytes from the beginning, and before the place where reading goes on, that must still be the same.
 const ANCHOR: u64 = 1024;
 
@@ -144,8 +146,16 @@ impl Index {
         let (fact, at) = (fact.map(Box::new), envelope.at());
         let entry = Entry { offset, length, id, parent, kind, is_error, calls, at, is_recovered, fact };
         folding.see(self.entries.last(), &entry, envelope);
-        self.entries.push(entry);
+        push(&mut self.entries, entry);
     }
+}
+
+/// Pushes onto what may become very long: an eighth more is made room for, not as much again.
+pub(super) fn push<T>(list: &mut Vec<T>, one: T) {
+    if list.len() == list.capacity() {
+        list.reserve_exact(list.len() / 8 + 32);
+    }
+    list.push(one);
 }
 
 /// What is made of the entries of a branch: of the one that the file's last entry ends, each entry
@@ -415,11 +425,12 @@ impl<F: Fold> Tail<F> {
     /// Reads lines up to `size`; says whether the budget ended before.
     fn read_lines(&mut self, file: &File, size: u64, budget: u64) -> Result<bool, HeaderError> {
         let begun = self.read;
+        let mut buffer = Vec::new();
         while self.scanned < size {
             if self.read - begun >= budget {
                 return Ok(true);
             }
-            let bytes = read_at(file, self.scanned, (size - self.scanned).min(CHUNK) as usize)?;
+            let bytes = fill_at(file, self.scanned, (size - self.scanned).min(CHUNK) as usize, &mut buffer)?;
             if bytes.is_empty() {
                 // It shrank meanwhile: the next look sees that.
                 return Ok(false);
@@ -430,7 +441,7 @@ impl<F: Fold> Tail<F> {
             self.read += bytes.len() as u64;
             let from = self.scanned;
             let mut begin = 0;
-            for end in memchr::memchr_iter(b'\n', &bytes) {
+            for end in memchr::memchr_iter(b'\n', bytes) {
                 let line_end = from + end as u64;
                 if self.line == self.begun && self.begun > 0 {
                     // Its beginning was not read.

@@ -226,7 +226,7 @@ impl Writer {
         let Some(text) = self.lines.read(branch[at].offset, branch[at].length)? else { return Ok(None) };
         let document = Document::decode(&text);
         let Some(compaction) = document.value().ok().and_then(Envelope::of) else { return Ok(None) };
-        let first = compaction.text("firstKeptEntryId").map(Id::of);
+        let first = compaction.get("firstKeptEntryId").and_then(Id::of);
         let kept = branch[..at].iter().position(|entry| Some(&entry.id) == first.as_ref()).unwrap_or(at);
         let mut since = vec![branch[at]];
         since.extend(&branch[kept..at]);
