@@ -159,7 +159,7 @@ impl<'a> Envelope<'a> {
     }
 
     /// A text that is only compared.
-    fn word(&self, key: &str) -> Option<Cow<'a, str>> {
+    pub(super) fn word(&self, key: &str) -> Option<Cow<'a, str>> {
         self.get(key)?.word()
     }
 

@@ -8,6 +8,7 @@ pub mod discover;
 pub mod ending;
 pub mod entry;
 pub mod growth;
+mod lines;
 pub mod said;
 pub mod search;
 pub mod session;

@@ -10,10 +10,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::branch::{Seen, Tree};
-use super::entry::{Entry, Envelope, Id, Model, Told, fused};
-use super::session::{
-    HEAD_WINDOW, Header, HeaderError, Stamp, fill_at, header_of, open, parse_header, read_at,
-};
+use super::entry::{Entry, Envelope, Id, Model, Told};
+use super::lines::{self, CHUNK, Line, Span, Sweep};
+use super::session::{HEAD_WINDOW, Header, HeaderError, Stamp, header_of, open, parse_header, read_at};
 use crate::contract::json::Document;
 use crate::contract::text::is_js_space;
 
@@ -21,8 +20,6 @@ use crate::contract::text::is_js_space;
 pub const MAX_LINE: u64 = 64 << 20;
 /// After so long without a change an unterminated line counts, and a file that shrank is read.
 pub const QUIET: Duration = Duration::from_secs(1);
-/// Bytes read at once.
-const CHUNK: u64 = 256 << 10;
 /// Bytes from the beginning, and before the place where reading goes on, that must still be the same.
 const ANCHOR: u64 = 1024;
 
@@ -97,55 +94,55 @@ impl Index {
             trimmed = String::from_utf8_lossy(line).trim_start_matches(is_js_space).to_owned();
             document = Document::decode(trimmed.as_bytes());
         }
-        match document.value() {
-            Ok(value) => {
-                let line_number = self.parsed;
+        if self.header.is_none() {
+            if let Ok(value) = document.value() {
                 self.parsed = self.parsed.saturating_add(1);
-                if self.header.is_none() {
-                    self.header = Some(header_of(value));
-                } else if let Some(envelope) = Envelope::of(value) {
-                    self.add(&envelope, line_number, offset, line.len(), false, folding);
-                }
+                self.header = Some(header_of(value));
+            } else {
+                self.bad_lines += u32::from(is_whole && !line.iter().all(u8::is_ascii_whitespace));
             }
-            Err(_) if line.iter().all(u8::is_ascii_whitespace) => {}
-            Err(_) => {
-                self.bad_lines += u32::from(is_whole);
-                if let Some(at) = fused(line).filter(|_| is_whole && self.header.is_some()) {
-                    let document = Document::decode(&line[at..]);
-                    if let Some(envelope) = document.value().ok().and_then(Envelope::of) {
-                        let offset = offset + at as u64;
-                        self.add(&envelope, self.parsed, offset, line.len() - at, true, folding);
-                    }
-                }
-            }
-        }
-    }
-
-    fn add<F: Fold>(
-        &mut self,
-        envelope: &Envelope<'_>,
-        number: u32,
-        offset: u64,
-        length: usize,
-        is_recovered: bool,
-        folding: &mut Folding<F>,
-    ) {
-        // Old bugs left several headers: the first one counts.
-        if envelope.text("type").is_some_and(|kind| kind == "session") {
             return;
         }
+        let mut models = std::mem::take(&mut self.models);
+        lines::read(line, &document, is_whole, &mut models, |line, envelope| {
+            self.add(line, offset, is_whole, |before, entry| {
+                if let Some(envelope) = envelope {
+                    folding.see(before, entry, envelope);
+                }
+            });
+        });
+        self.models = models;
+    }
+
+    /// Adds what was read of the line at `offset`, behind the header; `see` is shown the entry in it,
+    /// and the one before.
+    fn add(&mut self, line: Line, offset: u64, is_whole: bool, see: impl FnOnce(Option<&Entry>, &Entry)) {
+        let number = self.parsed;
+        let (found, is_recovered) = match line {
+            Line::Blank => return,
+            Line::Bad(found) => {
+                self.bad_lines += u32::from(is_whole);
+                (found, true)
+            }
+            Line::Json(found) => {
+                self.parsed = self.parsed.saturating_add(1);
+                (found, false)
+            }
+        };
+        // Old bugs left several headers: the first one counts.
+        let Some(found) = found.filter(|found| !found.is_header) else { return };
         let is_first_version = self.version().is_some_and(|version| version < 2.0);
         let (id, parent) = if is_first_version {
             let before = self.entries.last().map(|before| before.id.clone());
             (Id::Line(number), before.or(self.is_cut.then_some(Id::Line(0))))
         } else {
-            (envelope.id().unwrap_or(Id::Line(number)), envelope.parent())
+            (found.id.unwrap_or(Id::Line(number)), found.parent)
         };
-        let Told { kind, fact, is_error, calls } = envelope.facts(&mut self.models);
-        let length = u32::try_from(length).unwrap_or(u32::MAX);
-        let (fact, at) = (fact.map(Box::new), envelope.at());
+        let Told { kind, fact, is_error, calls } = found.told;
+        let (offset, length) = (offset + found.from as u64, u32::try_from(found.length).unwrap_or(u32::MAX));
+        let (fact, at) = (fact.map(Box::new), found.at);
         let entry = Entry { offset, length, id, parent, kind, is_error, calls, at, is_recovered, fact };
-        folding.see(self.entries.last(), &entry, envelope);
+        see(self.entries.last(), &entry);
         push(&mut self.entries, entry);
     }
 }
@@ -425,43 +422,76 @@ impl<F: Fold> Tail<F> {
     /// Reads lines up to `size`; says whether the budget ended before.
     fn read_lines(&mut self, file: &File, size: u64, budget: u64) -> Result<bool, HeaderError> {
         let begun = self.read;
-        let mut buffer = Vec::new();
         while self.scanned < size {
-            if self.read - begun >= budget {
+            let left = budget.saturating_sub(self.read - begun).min(size - self.scanned);
+            if left == 0 {
                 return Ok(true);
-            }
-            let bytes = fill_at(file, self.scanned, (size - self.scanned).min(CHUNK) as usize, &mut buffer)?;
-            if bytes.is_empty() {
-                // It shrank meanwhile: the next look sees that.
-                return Ok(false);
             }
             if let Some(provisional) = self.provisional.take() {
                 self.roll_back(provisional);
             }
-            self.read += bytes.len() as u64;
-            let from = self.scanned;
-            let mut begin = 0;
-            for end in memchr::memchr_iter(b'\n', bytes) {
-                let line_end = from + end as u64;
-                if self.line == self.begun && self.begun > 0 {
-                    // Its beginning was not read.
-                } else if self.line >= from {
-                    self.index.take(&bytes[begin..end], self.line, true, &mut self.folding);
-                } else if line_end - self.line > MAX_LINE {
-                    self.index.long_lines += 1;
-                } else {
-                    let length = (line_end - self.line) as usize;
-                    let line = read_at(file, self.line, length)?;
-                    self.read += line.len() as u64;
-                    self.index.take(&line, self.line, true, &mut self.folding);
-                }
-                begin = end + 1;
-                self.line = line_end + 1;
-                self.scanned = self.line;
+            let read = self.read;
+            if !F::TAKES && self.index.header.is_some() && left >= lines::WORTH_PARTS {
+                self.read_in_parts(file, self.scanned + left)?;
+            } else {
+                let to = self.scanned + left.max(CHUNK).min(size - self.scanned);
+                self.read_on(|sweep, each| sweep.over(file, to, each))?;
             }
-            self.scanned = from + bytes.len() as u64;
+            if self.read == read {
+                // It shrank meanwhile: the next look sees that.
+                return Ok(false);
+            }
         }
         Ok(false)
+    }
+
+    /// Takes the lines on one way through the file.
+    fn read_on(
+        &mut self,
+        way: impl FnOnce(&mut Sweep, &mut dyn FnMut(Span<'_>)) -> Result<(), HeaderError>,
+    ) -> Result<(), HeaderError> {
+        let mut sweep = self.sweep();
+        let (index, folding) = (&mut self.index, &mut self.folding);
+        let went = way(&mut sweep, &mut |span| match span {
+            Span::Line(line, offset) => index.take(line, offset, true, folding),
+            Span::TooLong => index.long_lines += 1,
+            Span::End(_) => {}
+        });
+        self.swept(&sweep);
+        went
+    }
+
+    /// Takes the lines up to `end`, read in parts side by side.
+    fn read_in_parts(&mut self, file: &File, end: u64) -> Result<(), HeaderError> {
+        let (parts, outcome) = lines::in_parts(file, self.sweep(), end, &self.index.models);
+        for part in parts {
+            if let Some(end) = part.first_end {
+                // The line that goes over from the part before.
+                self.read_on(|sweep, each| sweep.end_line(file, end, (&[], end), each))?;
+            }
+            for (line, offset) in part.lines {
+                self.index.add(line, offset, true, |_, _| {});
+            }
+            for model in part.models {
+                if !self.index.models.contains(&model) {
+                    self.index.models.push(model);
+                }
+            }
+            self.index.long_lines += part.long_lines;
+            self.swept(&part.sweep);
+        }
+        outcome
+    }
+
+    fn sweep(&self) -> Sweep {
+        let is_begun = self.line > self.begun || self.begun == 0;
+        Sweep { line: is_begun.then_some(self.line), scanned: self.scanned, read: 0 }
+    }
+
+    fn swept(&mut self, sweep: &Sweep) {
+        self.line = sweep.line.unwrap_or(self.line);
+        self.scanned = sweep.scanned;
+        self.read += sweep.read;
     }
 
     fn take_unterminated(&mut self, file: &File) -> Result<(), HeaderError> {
