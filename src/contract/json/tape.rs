@@ -10,6 +10,9 @@ const MAX_DEPTH: usize = 5;
 /// Places at most: of a text with more, those of fewer levels are kept.
 const MAX_PLACES: usize = 4096;
 
+/// Strings of fewer bytes are not worth a search by the processor's wide registers.
+const SHORT: usize = 12;
+
 /// Where a value, or a key, stands in a text.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
@@ -45,9 +48,9 @@ pub(super) fn places(text: &str) -> Option<Vec<Place>> {
     None
 }
 
-/// Without an early end, so that many bytes are compared at once.
+/// The least of many bytes is found faster than the first that is small enough.
 fn has_controls(bytes: &[u8]) -> bool {
-    bytes.chunks(4096).any(|chunk| chunk.iter().fold(false, |any, byte| any | (*byte < b' ')))
+    bytes.chunks(4096).any(|chunk| chunk.iter().fold(u8::MAX, |least, byte| least.min(*byte)) < b' ')
 }
 
 struct Tape<'a> {
@@ -150,7 +153,7 @@ impl Tape<'_> {
         self.at += 1;
         let mut is_escaped = false;
         loop {
-            self.at += memchr2(b'"', b'\\', &self.bytes[self.at..])?;
+            self.at += self.plain()?;
             if self.bytes[self.at] == b'"' {
                 self.at += 1;
                 return Some(is_escaped);
@@ -161,6 +164,17 @@ impl Tape<'_> {
                 b'u' if self.bytes.get(self.at + 2..self.at + 6)?.iter().all(u8::is_ascii_hexdigit) => 6,
                 _ => return None,
             };
+        }
+    }
+
+    /// Bytes up to the next quotation mark or escape.
+    fn plain(&self) -> Option<usize> {
+        let rest = &self.bytes[self.at..];
+        let is_end = |byte: &u8| matches!(byte, b'"' | b'\\');
+        // Keys are short.
+        match rest.iter().take(SHORT).position(is_end) {
+            None => memchr2(b'"', b'\\', &rest[SHORT.min(rest.len())..]).map(|length| SHORT + length),
+            found => found,
         }
     }
 
