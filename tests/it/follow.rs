@@ -12,6 +12,7 @@ use headman::contract::SessionId;
 use headman::disk::DiskThread;
 use headman::fact::{self, Fact, FactReceiver, SessionRead};
 use headman::pi::activity::Activity;
+use headman::signals::sight::Sight;
 use headman::source::sessions::{self, Followed};
 use headman::source::watch::Noticing;
 use notify::event::{AccessKind, EventKind};
@@ -27,6 +28,7 @@ struct Scene {
     received: FactReceiver,
     task: JoinHandle<()>,
     read: BTreeMap<String, Arc<SessionRead>>,
+    sights: BTreeMap<String, Arc<Sight>>,
     facts: usize,
 }
 
@@ -37,7 +39,7 @@ impl Scene {
         let reader = DiskThread::named("sessions").unwrap();
         let task = tokio::spawn(sessions::run(Noticing::new(notified), reader, facts, seen));
         let dir = tempfile::tempdir().unwrap();
-        Self { dir, wanted, received, task, read: BTreeMap::new(), facts: 0 }
+        Self { dir, wanted, received, task, read: BTreeMap::new(), sights: BTreeMap::new(), facts: 0 }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -51,9 +53,13 @@ impl Scene {
 
     fn take(&mut self) {
         for fact in self.received.take() {
-            let Fact::Activity(session, read) = fact else { panic!("{fact:?}") };
             self.facts += 1;
-            self.read.insert(session.as_untrusted().to_str_lossy().into_owned(), read);
+            let name = |session: SessionId| session.as_untrusted().to_str_lossy().into_owned();
+            match fact {
+                Fact::Activity(session, read) => drop(self.read.insert(name(session), read)),
+                Fact::Signals(session, sight) => drop(self.sights.insert(name(session), sight)),
+                fact => panic!("{fact:?}"),
+            }
         }
     }
 
