@@ -120,10 +120,8 @@ pub struct Judged<'a> {
     pub sight: &'a Sight,
     /// What is advised.
     pub standing: Standing,
-    /// What it is marked with, the gravest first.
+    /// What it is marked with, the gravest first; that it is silent is [`Model::silence`]'s.
     pub words: Vec<Word>,
-    /// For how long nothing came from one that works, where that is long.
-    pub silence: Option<Duration>,
 }
 
 impl Judged<'_> {
@@ -135,14 +133,19 @@ impl Judged<'_> {
 
 impl Model {
     /// What is to be thought of `lead`, if its session is watched.
-    pub fn judged(&self, lead: &Lead, now: Now) -> Option<Judged<'_>> {
+    pub fn judged(&self, lead: &Lead) -> Option<Judged<'_>> {
         let sight = self.signals.sight(&lead.session)?;
         let standing = self.standing_of(lead, sight);
-        let quiet = sight.waits_since.filter(|_| lead.state == State::Working);
-        let quiet = quiet.map(|at| self.sessions.age(&lead.session, Timestamp::from_millis(at), now));
-        let silence = quiet.filter(|quiet| quiet.as_millis() >= u128::from(SILENCE));
-        let words = Word::all(sight, &standing, silence.is_some());
-        Some(Judged { sight, standing, words, silence })
+        let words = Word::all(sight, &standing);
+        Some(Judged { sight, standing, words })
+    }
+
+    /// For how long nothing came from `lead`, if it works and that is long. Idle is not a fault.
+    pub fn silence(&self, lead: &Lead, now: Now) -> Option<Duration> {
+        let waits_since = self.signals.sight(&lead.session)?.waits_since;
+        let since = waits_since.filter(|_| lead.state == State::Working)?;
+        let quiet = self.sessions.age(&lead.session, Timestamp::from_millis(since), now);
+        (quiet.as_millis() >= u128::from(SILENCE)).then_some(quiet)
     }
 
     fn standing_of(&self, lead: &Lead, sight: &Sight) -> Standing {

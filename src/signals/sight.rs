@@ -5,7 +5,7 @@ use super::detect::{Badge, Signal};
 use super::dirty::Mark;
 use super::fuse::{Advice, advise};
 use super::recite::Recital;
-use super::self_report::{Circumstances, Report, State};
+use super::self_report::{Circumstances, Origin, Report, State};
 use super::steer::{self, Named};
 use super::watch::Fired;
 
@@ -49,6 +49,25 @@ pub struct Standing {
     pub draft: Option<String>,
     /// Whether it is done for all it says, or has stopped, and nothing shows that it is.
     pub is_unverified: bool,
+}
+
+impl Standing {
+    /// Why that is advised, as a sentence without its end.
+    pub fn reason(&self) -> Option<&'static str> {
+        let origin = self.report.as_ref().map(|report| (report.state, report.origin));
+        Some(match self.advice? {
+            Advice::Steer { disagrees: true } => {
+                "it reports that it gets on, and its session does not show it"
+            }
+            Advice::Steer { disagrees: false } => Word::of(self.signal?).meaning(),
+            Advice::Wait => "nothing is new, but it reports that it explores",
+            Advice::Gate => match origin {
+                Some((State::Done, Origin::Reported)) => "it reports that it is done, which is no evidence",
+                Some((State::Done, Origin::Derived)) => "it wrote that it is done, which is no evidence",
+                _ => "it changed something and has stopped",
+            },
+        })
+    }
 }
 
 impl Sight {
@@ -134,8 +153,8 @@ impl Word {
         self <= Word::FailingChecks
     }
 
-    /// All that hold, the gravest first.
-    pub fn all(sight: &Sight, standing: &Standing, is_silent: bool) -> Vec<Self> {
+    /// All that a session shows, the gravest first; how long it is silent its file does not say.
+    pub fn all(sight: &Sight, standing: &Standing) -> Vec<Self> {
         let badge = |badge: &Badge| match badge {
             Badge::Alternation => Word::Alternation,
             Badge::Monologue => Word::Monologue,
@@ -144,7 +163,6 @@ impl Word {
         let mut words: Vec<Self> = standing.signal.map(Word::of).into_iter().collect();
         words.extend(standing.is_unverified.then_some(Word::Unverified));
         words.extend(sight.badges.iter().map(badge));
-        words.extend(is_silent.then_some(Word::Silent));
         words
     }
 }

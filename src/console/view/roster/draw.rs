@@ -7,10 +7,13 @@ use crate::console::age::Ages;
 use crate::console::paint::Pen;
 use crate::console::text::{self, Visible};
 use crate::console::theme::{Mark, Role};
-use crate::console::view::mark_of;
+use crate::console::view::{detail, mark_of};
 use crate::fact::Now;
 use crate::herd::Lead;
 use crate::model::Model;
+
+/// Columns of a name that are worth more than what stands beside it.
+const MIN_NAME: usize = 8;
 
 /// Draws the list into `area`, frame included.
 pub fn draw(
@@ -74,8 +77,8 @@ fn title(state: &State) -> Visible {
     }
 }
 
-/// One row: what it needs and does, its name, whether it collides with another, agents, and how long an
-/// ask waits.
+/// One row: what it needs and does, its name, whether it collides with another, agents, what it shows by
+/// itself, and how long an ask waits.
 #[allow(clippy::too_many_arguments)]
 fn draw_lead(
     lead: &Lead,
@@ -96,13 +99,22 @@ fn draw_lead(
     x += 2;
     pen.mark(x, y, end, mark_of(lead.state, lead.counts.active));
     x += 2;
-    // From the right: age, then agents, then what is left is the name's.
+    // From the right: age, signal, agents; what is left is the name's.
     let age = model.ask_age(lead, now).map(|age| text::line(format_args!("{:>4}", ages.show(age))));
+    let word = detail::signals::word(lead, model, now);
     let mut right = end.saturating_sub(1);
     if let Some(age) = &age {
         right = right.saturating_sub(age.width() as u16);
         pen.put(right, y, end, age, Role::NeedsYou);
-    } else {
+    }
+    if let Some(word) = word {
+        let shown = text::line(word.as_str());
+        let at = right.saturating_sub(shown.width() as u16 + u16::from(age.is_some()));
+        if usize::from(at.saturating_sub(x)) > MIN_NAME {
+            pen.put(at, y, right, &shown, detail::signals::role(word));
+            right = at;
+        }
+    } else if age.is_none() {
         right = right.saturating_sub(4);
     }
     let agents = text::line(format_args!("{}/{}", lead.counts.active, lead.counts.total));
@@ -111,7 +123,7 @@ fn draw_lead(
     let room = usize::from(right.saturating_sub(x));
     let wanted = agents.width() + blocked.as_ref().map_or(0, Visible::width) + 2;
     // A name of a few characters says less than none of the numbers.
-    if room > wanted + 8 {
+    if room > wanted + MIN_NAME {
         let at = right.saturating_sub(wanted as u16 - 1);
         let next =
             pen.put(at, y, end, &agents, if lead.counts.active > 0 { Role::Working } else { Role::Muted });
@@ -120,7 +132,7 @@ fn draw_lead(
         }
         right = at.saturating_sub(1);
     }
-    if collides && usize::from(right.saturating_sub(x)) > 8 {
+    if collides && usize::from(right.saturating_sub(x)) > MIN_NAME {
         right -= 2;
         pen.mark(right + 1, y, end, Mark::Collision);
     }
