@@ -52,14 +52,14 @@ pub struct Standing {
 }
 
 impl Standing {
-    /// Why that is advised, as a sentence without its end.
+    /// Why that is advised, as a sentence without its end, where the signal alone does not say it.
     pub fn reason(&self) -> Option<&'static str> {
         let origin = self.report.as_ref().map(|report| (report.state, report.origin));
         Some(match self.advice? {
             Advice::Steer { disagrees: true } => {
                 "it reports that it gets on, and its session does not show it"
             }
-            Advice::Steer { disagrees: false } => Word::of(self.signal?).meaning(),
+            Advice::Steer { disagrees: false } => return None,
             Advice::Wait => "nothing is new, but it reports that it explores",
             Advice::Gate => match origin {
                 Some((State::Done, Origin::Reported)) => "it reports that it is done, which is no evidence",

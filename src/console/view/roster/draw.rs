@@ -14,6 +14,8 @@ use crate::model::Model;
 
 /// Columns of a name that are worth more than what stands beside it.
 const MIN_NAME: usize = 8;
+/// Columns of a word below which it says nothing.
+const MIN_WORD: usize = 4;
 
 /// Draws the list into `area`, frame included.
 pub fn draw(
@@ -103,16 +105,22 @@ fn draw_lead(
     let age = model.ask_age(lead, now).map(|age| text::line(format_args!("{:>4}", ages.show(age))));
     let word = detail::signals::word(lead, model, now);
     let mut right = end.saturating_sub(1);
+    // Between the name and a word right beside it.
+    let mut gap = 0;
     if let Some(age) = &age {
         right = right.saturating_sub(age.width() as u16);
         pen.put(right, y, end, age, Role::NeedsYou);
     }
     if let Some(word) = word {
-        let shown = text::line(word.as_str());
-        let at = right.saturating_sub(shown.width() as u16 + u16::from(age.is_some()));
-        if usize::from(at.saturating_sub(x)) > MIN_NAME {
-            pen.put(at, y, right, &shown, detail::signals::role(word));
+        // A long word gives way to a name of some characters.
+        let end = right.saturating_sub(u16::from(age.is_some()));
+        let room = usize::from(end.saturating_sub(x)).saturating_sub(2 * MIN_NAME);
+        let shown = text::line(word.as_str()).truncate_end(room);
+        if shown.width() >= MIN_WORD {
+            let at = end.saturating_sub(shown.width() as u16);
+            pen.put(at, y, end, &shown, detail::signals::role(word));
             right = at;
+            gap = 1;
         }
     } else if age.is_none() {
         right = right.saturating_sub(4);
@@ -123,7 +131,8 @@ fn draw_lead(
     let room = usize::from(right.saturating_sub(x));
     let wanted = agents.width() + blocked.as_ref().map_or(0, Visible::width) + 2;
     // A name of a few characters says less than none of the numbers.
-    if room > wanted + MIN_NAME {
+    if room > wanted + if gap > 0 { 2 * MIN_NAME } else { MIN_NAME } {
+        gap = 0;
         let at = right.saturating_sub(wanted as u16 - 1);
         let next =
             pen.put(at, y, end, &agents, if lead.counts.active > 0 { Role::Working } else { Role::Muted });
@@ -132,6 +141,7 @@ fn draw_lead(
         }
         right = at.saturating_sub(1);
     }
+    right = right.saturating_sub(gap);
     if collides && usize::from(right.saturating_sub(x)) > MIN_NAME {
         right -= 2;
         pen.mark(right + 1, y, end, Mark::Collision);
