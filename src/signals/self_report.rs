@@ -248,3 +248,23 @@ fn legacy(block: &str) -> Option<Report> {
     let (state, reason) = block.split_once('\u{b7}')?;
     Some(Report::short(Origin::Reported, State::parse(state)?, reason.trim()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_screen_is_shown_without_reports() {
+        for (screen, shown) in [
+            ("one\n<sup>{\"state\":\"done\"}</sup>\ntwo", "one\ntwo"),
+            ("one\n  <sup>{\"sta\nte\":\"done\"}</sup>  \ntwo <sup>2</sup>", "one\ntwo <sup>2</sup>"),
+            ("said <sup>{}</sup> on\n<sup>{}</sup>\n<sup>{}</sup>", "said  on\n"),
+            ("<sup>{ never ended", "<sup>{ never ended"),
+            ("", ""),
+        ] {
+            assert_eq!(shown_screen(screen), shown, "{screen}");
+        }
+        let long = format!("<sup>{{{}</sup>", "x".repeat(MAX_BLOCK));
+        assert_eq!(shown_screen(&long), long);
+    }
+}
