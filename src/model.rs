@@ -496,16 +496,6 @@ impl Model {
         self.peek.as_deref().filter(|peek| peek.session == *lead)
     }
 
-    /// What the leads' sessions tell.
-    pub fn sessions(&self) -> &Sessions {
-        &self.sessions
-    }
-
-    /// What the leads' sessions show by themselves. What follows from it for one lead: [`Model::judged`].
-    pub fn signals(&self) -> &Signals {
-        &self.signals
-    }
-
     /// What is known of `file`, if that was read last.
     pub fn reading(&self, file: &SessionFile) -> Option<&Arc<Reading>> {
         self.reading.as_ref().filter(|reading| reading.file == *file)

@@ -132,6 +132,11 @@ impl Judged<'_> {
 }
 
 impl Model {
+    /// What the leads' sessions show by themselves. What follows from it for one lead: [`Model::judged`].
+    pub fn signals(&self) -> &Signals {
+        &self.signals
+    }
+
     /// What is to be thought of `lead`, if its session is watched.
     pub fn judged(&self, lead: &Lead) -> Option<Judged<'_>> {
         let sight = self.signals.sight(&lead.session)?;

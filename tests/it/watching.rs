@@ -280,11 +280,10 @@ fn a_stale_draft_is_withdrawn_and_what_the_operator_wrote_stays() {
 fn a_draft_that_was_kept_stands_before_what_is_suggested_and_that_alone_is_not_kept() {
     let mut app = told(app());
     let kept = |app: &mut App| {
-        let saved = app.take_effects().into_iter().rev().find_map(|effect| match effect {
+        app.take_effects().into_iter().rev().find_map(|effect| match effect {
             Effect::SaveDraft(draft) => Some(draft.text),
             _ => None,
-        });
-        saved
+        })
     };
     press(&mut app, "jjs\u{1b}\u{1b}", at(1));
     assert_eq!(kept(&mut app), None, "a suggestion is made again, not kept");

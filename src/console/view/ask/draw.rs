@@ -169,8 +169,7 @@ fn told(state: &State, model: &Model, keymap: &Keymap) -> Option<(Visible, Role)
         Some((text::line(format_args!("Only a Chief can send; a draft is kept.{way}")), Role::Notice))
     } else {
         let recital = || state.recited_by(&keymap.key_of(Intent::Recite));
-        let note =
-            state.note.map(|note| text::line(note)).or_else(|| recital().map(|told| text::line(&told)));
+        let note = state.note.map(text::line).or_else(|| recital().map(|told| text::line(&told)));
         note.map(|note| (note, Role::Notice))
     }
 }
