@@ -21,6 +21,7 @@ use crate::herd::inventory::Inventory;
 use crate::herd::surroundings::Surroundings;
 use crate::herdr::Registration;
 use crate::pi::activity::Activity;
+use crate::signals::sight::Sight;
 use crate::turn::history::Picture;
 
 mod inquiry;
@@ -85,6 +86,8 @@ pub enum Fact {
     Turns(Arc<Picture>),
     /// What a lead's session tells.
     Activity(SessionId, Arc<SessionRead>),
+    /// What a lead's session shows by itself.
+    Signals(SessionId, Arc<Sight>),
     /// A session file, while its transcript is read.
     Reading(Arc<Reading>),
     /// Leads that are here and are not ours to see.
@@ -126,6 +129,7 @@ enum Key {
     Peek,
     Turns,
     Activity(SessionId),
+    Signals(SessionId),
     Reading,
     Surroundings,
     Searched,
@@ -153,6 +157,7 @@ impl Fact {
             Fact::Peek(_) => Key::Peek,
             Fact::Turns(_) => Key::Turns,
             Fact::Activity(session, _) => Key::Activity(session.clone()),
+            Fact::Signals(session, _) => Key::Signals(session.clone()),
             Fact::Reading(_) => Key::Reading,
             Fact::Surroundings(_) => Key::Surroundings,
             Fact::Searched(_) => Key::Searched,

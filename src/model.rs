@@ -21,8 +21,10 @@ use crate::herdr::Registration;
 use crate::turn::history::Picture;
 
 pub mod sessions;
+pub mod signals;
 
 use sessions::Sessions;
+use signals::Signals;
 
 /// Outcomes, and answers, kept until the views have seen them.
 const MAX_OUTCOMES: usize = 64;
@@ -86,6 +88,7 @@ pub struct Model {
     turns: Option<Arc<Picture>>,
     peek: Option<Arc<Peek>>,
     sessions: Sessions,
+    signals: Signals,
     reading: Option<Arc<Reading>>,
     surroundings: Option<Arc<Surroundings>>,
     searched: Option<Arc<Searched>>,
@@ -125,6 +128,7 @@ impl Model {
             turns: None,
             peek: None,
             sessions: Sessions::default(),
+            signals: Signals::default(),
             reading: None,
             surroundings: None,
             searched: None,
@@ -204,6 +208,7 @@ impl Model {
             }
             Fact::Mail(mail) => {
                 let changed = self.mail.asks != mail.asks;
+                self.signals.follow_mail(&mail);
                 self.mail = mail;
                 self.mail_generation += 1;
                 changed
@@ -250,7 +255,14 @@ impl Model {
             Fact::Activity(lead, read) => {
                 // Of one that is not listed any more it is nobody's.
                 if self.lead(&lead).is_some() {
+                    self.signals.follow(&lead, &read);
                     self.sessions.fold(lead, read, now);
+                }
+                false
+            }
+            Fact::Signals(lead, sight) => {
+                if let Some(instance) = self.lead(&lead).map(|lead| lead.instance) {
+                    self.signals.fold(lead, instance, sight);
                 }
                 false
             }
@@ -305,6 +317,7 @@ impl Model {
             since.insert(lead.session.clone(), entry);
         }
         self.sessions.retain(|session| since.contains_key(session));
+        self.signals.follow_leads(&self.roster.leads, |session| since.contains_key(session));
         self.since = since;
         self.remember_names(&before);
     }
@@ -481,11 +494,6 @@ impl Model {
     /// What is on the pane of `lead`, if that was looked at last.
     pub fn peek(&self, lead: &SessionId) -> Option<&Peek> {
         self.peek.as_deref().filter(|peek| peek.session == *lead)
-    }
-
-    /// What the leads' sessions tell.
-    pub fn sessions(&self) -> &Sessions {
-        &self.sessions
     }
 
     /// What is known of `file`, if that was read last.

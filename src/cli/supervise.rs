@@ -18,9 +18,11 @@ use crate::contract::SessionId;
 use crate::contract::json::{ObjectWriter, number_text};
 use crate::herd::Lead;
 use crate::pi::said;
+use crate::pi::tail::Fold;
 use crate::signals::dirty::Mark;
 use crate::signals::self_report::{Circumstances, Report};
-use crate::signals::watch::{Outcome, Standing, Watch};
+use crate::signals::sight::Standing;
+use crate::signals::watch::{Outcome, Watch};
 
 /// Whose session is meant.
 #[derive(Debug, Args)]
@@ -98,9 +100,7 @@ impl Subject {
     ) -> Result<Watched, Failure> {
         let (path, lead) = self.find(what, &places)?;
         let session: Option<&SessionId> = lead.as_ref().map(|lead| &lead.session);
-        let begin = |header: &crate::pi::session::Header| {
-            (Watch::new(header.cwd.as_ref().map(|cwd| cwd.to_str_lossy().into_owned())), Vec::new())
-        };
+        let begin = |header: &crate::pi::session::Header| (Watch::begin(header), Vec::new());
         let ((mut watch, mut outcomes), read) =
             said::fold(&path, session, begin, |(watch, outcomes), step| {
                 outcomes.extend(watch.take(&step));
@@ -242,8 +242,8 @@ fn plain(watched: &Watched, standing: &Standing) -> String {
     if let Some(draft) = &standing.draft {
         lines.push(format!("Draft: {draft}"));
     }
-    if let Some(recital) = watch.clone().recital() {
-        lines.push(format!("Constraints from before a compaction:\n{}", recital.trim_end()));
+    if let Some(recital) = watch.recital() {
+        lines.push(format!("Constraints from before a compaction:\n{}", recital.text.trim_end()));
     }
     lines.join("\n")
 }

@@ -77,6 +77,10 @@ impl App {
             state.intent(Intent::Open, &self.model);
             return;
         }
+        if let Some(Layer::Signals(_)) = self.layers.last() {
+            self.open_signal();
+            return;
+        }
         if let Some(Layer::Search(_)) = self.layers.last() {
             self.open_found();
             return;
@@ -130,6 +134,7 @@ impl App {
             }
             Some(Layer::Peers(state)) => state.session(&self.model).cloned(),
             Some(Layer::Turns(state)) => state.seat().map(Untrusted::from),
+            Some(Layer::Signals(state)) => state.lead().map(|lead| lead.as_untrusted().clone()),
             Some(Layer::Peek(state)) => state.text(&self.model).cloned(),
             Some(Layer::Timeline(state)) => state.text(self.history.timeline()),
             Some(Layer::Transcript(state)) => {

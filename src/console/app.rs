@@ -16,12 +16,15 @@ use super::pager::Paging;
 use super::snippets::Snippets;
 use super::text::{self, Visible};
 use super::theme::{Role, Theme};
-use super::view::{ask, diagnostics, help, inbox, peek, peers, roster, search, timeline, transcript, turns};
+use super::view::{
+    ask, diagnostics, help, inbox, peek, peers, roster, search, signals, timeline, transcript, turns,
+};
 use crate::chief::inspection::Subject;
 use crate::chief::service::Request;
 use crate::contract::{SessionId, Timestamp, Untrusted, Uuid};
 use crate::fact::{Fact, Now};
 use crate::model::Model;
+use crate::signals::recite::Recital;
 
 /// How long a notice stays.
 const NOTICE: Duration = Duration::from_secs(8);
@@ -110,6 +113,8 @@ pub enum Layer {
     Peers(peers::State),
     /// How turns went.
     Turns(turns::State),
+    /// What the leads' sessions show.
+    Signals(signals::State),
     /// A lead's pane.
     Peek(peek::State),
     /// What happened.
@@ -151,6 +156,8 @@ pub struct App {
     pub(super) pending: Vec<(u64, Pending)>,
     /// What was sent from which draft, while no lead is known to have it.
     pub(super) on_their_way: Vec<(Uuid, DraftKey)>,
+    /// What was recited to each lead last.
+    pub(super) recited: HashMap<SessionId, Recital>,
     pub(super) next_ticket: u64,
     pub(super) guide: Option<Guide>,
     /// What is being written out for the pager.
@@ -178,6 +185,7 @@ impl App {
             drafts: drafts.into_iter().map(|draft| (draft.key(), draft)).collect(),
             pending: Vec::new(),
             on_their_way: Vec::new(),
+            recited: HashMap::new(),
             next_ticket: 0,
             guide,
             paging: None,
@@ -205,6 +213,7 @@ impl App {
             Some(Layer::Inbox(state)) => state.context(),
             Some(Layer::Peers(_)) => Context::Peers,
             Some(Layer::Turns(_)) => Context::Turns,
+            Some(Layer::Signals(_)) => Context::Signals,
             Some(Layer::Peek(_)) => Context::Peek,
             Some(Layer::Timeline(_)) => Context::Timeline,
             Some(Layer::Transcript(state)) => state.context(),
@@ -240,6 +249,7 @@ impl App {
                 Layer::Inbox(state) => state.follow(&self.model),
                 Layer::Peers(state) => state.follow(&self.model),
                 Layer::Turns(state) => state.follow(&self.model),
+                Layer::Signals(state) => state.follow(&self.model),
                 Layer::Timeline(state) => state.follow(self.history.timeline()),
                 Layer::Search(state) => state.follow(&self.model),
                 Layer::Help(_) | Layer::Diagnostics(_) | Layer::Peek(_) | Layer::Transcript(_) => {}
@@ -335,6 +345,7 @@ impl App {
                 Layer::Diagnostics(_)
                 | Layer::Peers(_)
                 | Layer::Turns(_)
+                | Layer::Signals(_)
                 | Layer::Peek(_)
                 | Layer::Timeline(_),
             ) => None,
@@ -449,6 +460,9 @@ impl App {
                 _ => self.layers.push(Layer::Turns(turns::State::open(&self.model))),
             },
             Intent::Peek => self.peek(now),
+            Intent::Signals => self.toggle_signals(),
+            Intent::Steer => self.steer(now),
+            Intent::Recite => self.recite(now),
             Intent::Timeline => self.toggle_timeline(),
             Intent::Transcript => self.transcript(now),
             Intent::Page => self.page(now),
@@ -503,6 +517,7 @@ impl App {
                 Some(Layer::Inbox(state)) => state.intent(intent, &self.model),
                 Some(Layer::Peers(state)) => state.intent(intent, &self.model),
                 Some(Layer::Turns(state)) => state.intent(intent, &self.model),
+                Some(Layer::Signals(state)) => state.intent(intent, &self.model),
                 Some(Layer::Peek(state)) => state.intent(intent),
                 Some(Layer::Timeline(state)) => state.intent(intent, self.history.timeline()),
                 Some(Layer::Transcript(state)) => {
@@ -521,6 +536,7 @@ impl App {
         match self.layers.last() {
             Some(Layer::Ask(state)) => Some(state.lead()),
             Some(Layer::Inbox(state)) => state.letter()?.lead.as_ref(),
+            Some(Layer::Signals(state)) => state.lead(),
             Some(Layer::Peek(state)) => Some(state.lead()),
             Some(Layer::Transcript(state)) => state.lead(),
             Some(Layer::Search(state)) => state.hit(&self.model).map(|hit| &hit.session),

@@ -19,6 +19,7 @@ const STEPS: &[(Intent, &str)] = &[
     (Intent::ToggleChief, "leaves Chief mode, or takes the lease again"),
     (Intent::Transcript, "shows what was said in the session of the lead under the cursor"),
     (Intent::Peek, "shows what is on that lead's pane"),
+    (Intent::Signals, "shows which leads go in circles or get no further, and the rounds that show it"),
     (Intent::SearchSessions, "searches what was said in the sessions of all leads"),
 ];
 

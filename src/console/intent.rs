@@ -75,6 +75,12 @@ pub enum Intent {
     Turns,
     /// Show what is on the selected lead's pane.
     Peek,
+    /// Show what the leads' sessions show by themselves.
+    Signals,
+    /// Write the message that a signal of the selected lead suggests.
+    Steer,
+    /// Insert what the user of a session that was compacted said to hold.
+    Recite,
     /// Show what happened.
     Timeline,
     /// Show what was said in the selected lead's session.
@@ -158,6 +164,8 @@ pub enum Context {
     Peers,
     /// How turns went.
     Turns,
+    /// What the leads' sessions show.
+    Signals,
     /// A lead's pane.
     Peek,
     /// What happened.
@@ -174,7 +182,7 @@ pub enum Context {
 
 impl Context {
     /// All of them, in the help's order.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Context::Global,
         Context::Roster,
         Context::Detail,
@@ -187,6 +195,7 @@ impl Context {
         Context::Inbox,
         Context::Peers,
         Context::Turns,
+        Context::Signals,
         Context::Peek,
         Context::Timeline,
         Context::Transcript,
@@ -210,6 +219,7 @@ impl Context {
             Context::Inbox => "Inbox",
             Context::Peers => "Peers",
             Context::Turns => "Turns",
+            Context::Signals => "Signals",
             Context::Peek => "Peek",
             Context::Timeline => "Timeline",
             Context::Transcript => "Transcript",
@@ -252,7 +262,7 @@ pub struct Action {
 
 use Context::{
     Ask, Branches, Composer, Confirm, Detail, Filter, Global, Help, Inbox, Paths, Peek, Peers, Roster,
-    Search, Timeline, Transcript, Turns,
+    Search, Signals, Timeline, Transcript, Turns,
 };
 
 const ANYWHERE: &[Context] = &[Global, Composer, Paths, Filter, Confirm];
@@ -260,9 +270,10 @@ const BROWSING: &[Context] = &[Global];
 const PAGING: &[Context] = &[Global, Composer, Paths];
 const FIELD: &[Context] = &[Composer, Paths];
 const LEADS: &[Context] = &[Roster, Detail, Ask];
-const AT_PANE: &[Context] = &[Roster, Detail, Ask, Peek, Transcript];
-const TO_READ: &[Context] = &[Roster, Detail, Ask, Inbox, Peek, Transcript];
-const WRITING: &[Context] = &[Roster, Detail, Ask, Inbox, Peek, Transcript];
+const AT_PANE: &[Context] = &[Roster, Detail, Ask, Signals, Peek, Transcript];
+const TO_READ: &[Context] = &[Roster, Detail, Ask, Inbox, Signals, Peek, Transcript];
+const WRITING: &[Context] = &[Roster, Detail, Ask, Inbox, Signals, Peek, Transcript];
+const STEERING: &[Context] = &[Roster, Detail, Signals, Peek, Transcript];
 
 const fn action(
     name: &'static str,
@@ -293,6 +304,14 @@ pub const ACTIONS: &[Action] = &[
     action("undo", &["ctrl-u", "alt-u"], FIELD, "", "Undo what was written last", Intent::Undo),
     action("redo", &["ctrl-r", "alt-r"], FIELD, "", "Do again what was undone", Intent::Redo),
     action("editor", &["ctrl-g"], FIELD, "editor", "Go on writing in $VISUAL or $EDITOR", Intent::Editor),
+    action(
+        "recite",
+        &["alt-c"],
+        FIELD,
+        "",
+        "Insert what a compacted session's user said to hold",
+        Intent::Recite,
+    ),
     action("complete", &["tab"], &[Paths], "take", "Take the chosen path", Intent::Complete),
     action("next-path", &["down", "ctrl-n"], &[Paths], "choose", "Choose the next path", Intent::NextPath),
     action("previous-path", &["up", "ctrl-p"], &[Paths], "", "Choose the path before", Intent::PreviousPath),
@@ -320,6 +339,14 @@ pub const ACTIONS: &[Action] = &[
     action("reply", &["r"], WRITING, "reply", "Reply to the ask of the selected lead", Intent::Reply),
     action("message", &["m"], WRITING, "message", "Write a message to the selected lead", Intent::Message),
     action(
+        "steer",
+        &["s"],
+        STEERING,
+        "steer",
+        "Write what a signal of the selected lead suggests; you send it",
+        Intent::Steer,
+    ),
+    action(
         "send-again",
         &["R"],
         LEADS,
@@ -330,7 +357,7 @@ pub const ACTIONS: &[Action] = &[
     action(
         "open",
         &["enter"],
-        &[Roster, Detail, Inbox, Peers, Search, Branches, Timeline, Turns],
+        &[Roster, Detail, Inbox, Peers, Search, Branches, Timeline, Turns, Signals],
         "open",
         "Open what is selected",
         Intent::Open,
@@ -466,6 +493,14 @@ pub const ACTIONS: &[Action] = &[
         Intent::SearchSessions,
     ),
     action("turns", &["o"], BROWSING, "", "How supervised turns went, and what runs", Intent::Turns),
+    action(
+        "signals",
+        &["g s"],
+        BROWSING,
+        "",
+        "Loops, no progress, failing checks, unverified work",
+        Intent::Signals,
+    ),
     action("help", &["?"], BROWSING, "help", "What every key does", Intent::Help),
     action("quit", &["q"], BROWSING, "quit", "Quit, at the root", Intent::Quit),
     action("redraw", &["ctrl-l"], ANYWHERE, "", "Redraw the screen", Intent::Redraw),

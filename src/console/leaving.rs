@@ -35,6 +35,7 @@ impl App {
             Some(Layer::Inbox(state)) => state.back(&self.model),
             Some(Layer::Peers(state)) => state.back(),
             Some(Layer::Turns(state)) => state.back(),
+            Some(Layer::Signals(state)) => state.back(),
             Some(Layer::Transcript(state)) => state.back(),
             Some(Layer::Search(state)) => state.back(),
             None => {

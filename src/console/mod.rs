@@ -27,6 +27,7 @@ pub mod paint;
 mod reading;
 pub mod run;
 pub mod snippets;
+mod steering;
 pub mod terminal;
 pub mod text;
 pub mod theme;

@@ -132,6 +132,8 @@ impl Settings {
             EventKind::Answered
             | EventKind::AnsweredElsewhere
             | EventKind::Message
+            | EventKind::Fired
+            | EventKind::Over
             | EventKind::Joined
             | EventKind::Left
             | EventKind::BecameChief

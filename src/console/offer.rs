@@ -26,6 +26,10 @@ impl App {
             (Intent::Open, Some(Layer::Search(state))) => state.hit(&self.model).is_some(),
             (Intent::Open, Some(Layer::Peers(state))) => !beside && state.can_open(),
             (Intent::Open, Some(Layer::Turns(state))) => !beside && state.can_open(),
+            (Intent::Open, Some(Layer::Signals(state))) => {
+                state.entry(&self.model).is_some() || (!beside && state.can_open())
+            }
+            (Intent::Steer, _) => self.steered().is_some(),
             _ => true,
         }
     }

@@ -13,6 +13,8 @@ use crate::herd::evidence::State;
 use crate::herd::left_out::{Reason, Subject};
 use crate::herd::{Lead, order};
 use crate::model::Model;
+use crate::signals::detect::Signal;
+use crate::signals::sight::Word;
 
 /// Events kept; the oldest go first.
 pub const MAX_EVENTS: usize = 1000;
@@ -32,6 +34,10 @@ pub enum What {
     Finished,
     /// A lead is blocked, and asks nothing.
     Blocked,
+    /// A signal of its session began.
+    Fired(Signal),
+    /// One is over.
+    Over(Signal),
     /// A lead is not listed any more, and did not withdraw.
     Lost,
     /// A lead withdrew.
@@ -61,6 +67,10 @@ pub enum EventKind {
     Blocked,
     /// A lead has finished.
     Finished,
+    /// A signal of its session began.
+    Fired,
+    /// One is over.
+    Over,
     /// A reply of ours was taken.
     Answered,
     /// An ask went without us.
@@ -79,15 +89,17 @@ pub enum EventKind {
 
 impl EventKind {
     /// All of them in the order in which a summary counts them.
-    const ALL: [Self; 12] = [
+    const ALL: [Self; 14] = [
         EventKind::LeaseLost,
         EventKind::Asked,
         EventKind::Lost,
         EventKind::Blocked,
+        EventKind::Fired,
         EventKind::Finished,
         EventKind::Answered,
         EventKind::AnsweredElsewhere,
         EventKind::Message,
+        EventKind::Over,
         EventKind::Joined,
         EventKind::Left,
         EventKind::BecameChief,
@@ -102,6 +114,8 @@ impl EventKind {
             EventKind::Lost => "lost",
             EventKind::Blocked => "blocked",
             EventKind::Finished => "finished",
+            EventKind::Fired => "signal",
+            EventKind::Over => "signal over",
             EventKind::Answered => "answered",
             EventKind::AnsweredElsewhere => "answered elsewhere",
             EventKind::Message => "wrote",
@@ -122,6 +136,8 @@ impl What {
             What::AnsweredElsewhere => EventKind::AnsweredElsewhere,
             What::Finished => EventKind::Finished,
             What::Blocked => EventKind::Blocked,
+            What::Fired(_) => EventKind::Fired,
+            What::Over(_) => EventKind::Over,
             What::Lost => EventKind::Lost,
             What::Left => EventKind::Left,
             What::Joined => EventKind::Joined,
@@ -193,6 +209,9 @@ pub struct Timeline {
     mail_generation: u64,
     newest_letter: Option<u64>,
     standing: Option<Standing>,
+    signals_generation: u64,
+    /// The signal of each lead whose session was watched.
+    signals: HashMap<SessionId, Option<Signal>>,
     asks: HashSet<Uuid>,
     asks_in_order: VecDeque<Uuid>,
 }
@@ -210,6 +229,38 @@ impl Timeline {
         if readable && self.generation != Some(model.generation()) {
             self.generation = Some(model.generation());
             self.follow_leads(model, now);
+        }
+        if readable && self.signals_generation != model.signals().generation() {
+            self.signals_generation = model.signals().generation();
+            self.follow_signals(model, now);
+        }
+    }
+
+    /// What stood already when its lead was first watched did not happen to this console, unless it began
+    /// since.
+    fn follow_signals(&mut self, model: &Model, now: Now) {
+        let mut before = std::mem::take(&mut self.signals);
+        let since = self.since.map_or(now, |since| since).wall.as_millis();
+        for lead in &model.roster().leads {
+            let known = before.remove(&lead.session);
+            let sight = model.signals().sight(&lead.session);
+            if sight.is_none() && known.is_none() {
+                continue;
+            }
+            let fired = sight.and_then(|sight| sight.fired);
+            let signal = fired.map(|fired| fired.signal);
+            let is_new = fired.is_some_and(|fired| fired.since.is_some_and(|at| at >= since));
+            let known = known.unwrap_or(if is_new { None } else { signal });
+            self.signals.insert(lead.session.clone(), signal);
+            let (what, word) = match (known, signal) {
+                (before, Some(signal)) if before != Some(signal) => (What::Fired(signal), Word::of(signal)),
+                (Some(signal), None) => (What::Over(signal), Word::of(signal)),
+                _ => continue,
+            };
+            let called = sight.and_then(|sight| sight.rounds.last()).filter(|_| signal.is_some());
+            let called = called.map(|round| format!(": {}", text::line(&round.what))).unwrap_or_default();
+            let about = text::notice(&format!("{}{called}", word.as_str()));
+            self.happened(what, Some(lead.session.clone()), text::line(&lead.display_name), about, now);
         }
     }
 

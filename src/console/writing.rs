@@ -47,25 +47,35 @@ impl App {
             return;
         }
         let Some(lead) = self.selected().cloned() else { return };
+        self.open_message(&lead, now);
+    }
+
+    /// Opens the composer for a message to `lead`, in place of another; none where that can't be.
+    pub(super) fn open_message(&mut self, lead: &SessionId, now: Now) -> Option<&mut ask::State> {
         self.keep_draft(now);
-        let Some(mut state) = ask::State::message(&self.model, &lead, &self.settings.place) else {
+        let Some(mut state) = ask::State::message(&self.model, lead, &self.settings.place) else {
             self.say(format_args!("That lead is not listed now."), Role::Notice, now);
-            return;
+            return None;
         };
         let key = state.key();
         if self.pending.iter().any(|(_, pending)| *pending == Pending::Reply(key.clone())) {
             self.say(format_args!("A message to this lead is being sent."), Role::Notice, now);
-            return;
+            return None;
         }
         if let Some(draft) = self.drafts.get(&key) {
             state.resume(draft, &self.model);
         }
+        state.offer(self.recital(lead));
         self.layers.retain(|layer| !matches!(layer, Layer::Ask(_)));
         self.layers.push(Layer::Ask(Box::new(state)));
+        match self.layers.last_mut() {
+            Some(Layer::Ask(state)) => Some(state),
+            _ => None,
+        }
     }
 
     /// Whether nothing can be written here, which is said then.
-    fn is_barred(&mut self, now: Now) -> bool {
+    pub(super) fn is_barred(&mut self, now: Now) -> bool {
         let Standing::Barred { .. } = self.model.standing() else { return false };
         self.say(
             format_args!("You only watch: what you write could be neither sent nor kept."),
@@ -87,6 +97,7 @@ impl App {
         if let Some(draft) = self.drafts.get(&key) {
             state.resume(draft, &self.model);
         }
+        state.offer(self.recital(lead));
         if compose && !state.is_sent() {
             state.compose(&self.model);
         }

@@ -122,6 +122,7 @@ fn auth() -> Character {
         history: HISTORY,
         work: WORK,
         stuck_on: NOT_STUCK,
+        recovery: None,
         asks: const {
             &[
                 ask("Do we reject refresh tokens that have expired, or rotate them for one more day?"),
@@ -204,6 +205,7 @@ fn checkout() -> Character {
         history: WORK,
         work: WORK,
         stuck_on: NOT_STUCK,
+        recovery: None,
         asks: const {
             &[
                 Question {
@@ -267,6 +269,7 @@ fn upgrade() -> Character {
         history: WORK,
         work: WORK,
         stuck_on: NOT_STUCK,
+        recovery: None,
         asks: const {
             &[
                 blocking(
@@ -311,6 +314,20 @@ fn flaky() -> Character {
         "test replays_in_order ... FAILED\n\nthread 'replays_in_order' panicked at tests/replay.rs:73:5:\nassertion `left == right` failed\n  left: [1, 3, 2]\n right: [1, 2, 3]\n\nCommand exited with code 101",
     );
     const HISTORY: &[ToolCall<'static>] = &[READ, STUCK_ON, STUCK_ON, STUCK_ON];
+    const RECOVERY: &[ToolCall<'static>] = &[
+        call(
+            "Running it again shows nothing new. Each worker gets a ticket.",
+            "edit",
+            r#"{"path":"src/orders/replay.rs","edits":[{"oldText":"queue.pop()","newText":"queue.take(ticket)"}]}"#,
+            "Successfully replaced 1 block(s) in src/orders/replay.rs.",
+        ),
+        call(
+            "",
+            "bash",
+            r#"{"command":"cargo test -p orders --test replay -- --exact replays_in_order"}"#,
+            "test replays_in_order ... ok\n",
+        ),
+    ];
     const READ: ToolCall<'static> = call(
         "",
         "read",
@@ -337,6 +354,7 @@ fn flaky() -> Character {
         history: HISTORY,
         work: WORK,
         stuck_on: STUCK_ON,
+        recovery: Some((RECOVERY, "It was two workers on one queue. With a ticket each the test passes.")),
         asks: const {
             &[
                 ask(
@@ -400,6 +418,7 @@ fn translation() -> Character {
         history: WORK,
         work: WORK,
         stuck_on: NOT_STUCK,
+        recovery: None,
         asks: const {
             &[
                 ask(
@@ -464,6 +483,7 @@ fn backfill() -> Character {
         history: WORK,
         work: WORK,
         stuck_on: NOT_STUCK,
+        recovery: None,
         asks: const {
             &[
                 ask("March 29 has only 23 hours. Leave the missing hour empty, or mark it as not existing?"),
@@ -528,6 +548,7 @@ fn offline() -> Character {
         history: WORK,
         work: WORK,
         stuck_on: NOT_STUCK,
+        recovery: None,
         asks: const {
             &[
                 ask("Two phones changed the same address. Keep the later one, or ask the customer?"),

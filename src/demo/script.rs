@@ -33,6 +33,9 @@ pub struct Character {
     pub work: &'static [ToolCall<'static>],
     /// The command it can't get past.
     pub stuck_on: ToolCall<'static>,
+    /// What it does instead once somebody writes to it about that, and what it says then; nothing if it
+    /// takes no notice.
+    pub recovery: Option<(&'static [ToolCall<'static>], &'static str)>,
     /// What it asks, in turn.
     pub asks: &'static [Question],
     /// What it writes to the Chief, in turn.
@@ -157,6 +160,12 @@ pub struct Script {
     step: usize,
     /// What of earlier steps is still to be done, each after its pause in seconds.
     ahead: VecDeque<(f64, Act)>,
+    /// What is done before all else: how it gets past what it was stuck on.
+    recovery: VecDeque<Act>,
+    /// Whether it did last what it can't get past.
+    stuck: bool,
+    /// Whether it got past that in this turn.
+    recovered: bool,
     pending: bool,
     /// Whether it was shown that nothing goes on without a reply.
     rests: bool,
@@ -176,14 +185,21 @@ struct Counts {
 
 /// Between two things done while working.
 const PACE: f64 = 4.5;
+/// The same while it gets past what it was stuck on.
+const RECOVERY: f64 = 1.5;
 /// Before the first ask of the whole herd, which is not to be waited for long.
 const FIRST_ASK: f64 = 1.2;
 
 impl Script {
     /// The beginning. `speed` is not negative.
     pub fn new(character: Character, random: Random, speed: f64) -> Self {
+        let stuck =
+            character.history.last().is_some_and(|call| call.arguments == character.stuck_on.arguments);
         Self {
             character,
+            recovery: VecDeque::new(),
+            stuck,
+            recovered: false,
             random,
             speed,
             step: 0,
@@ -207,6 +223,12 @@ impl Script {
     /// What is done next, and after how long. None while a reply is waited for, and for ever where
     /// the script stands still.
     pub fn next_act(&mut self) -> Option<(Duration, Act)> {
+        if let Some(act) = self.recovery.pop_front() {
+            let at_rest = self.speed == 0.0;
+            let pause =
+                if at_rest { Duration::ZERO } else { self.random.about(RECOVERY).div_f64(self.speed) };
+            return Some((pause, act));
+        }
         if self.speed == 0.0 {
             return self.next_at_rest().map(|act| (Duration::ZERO, act));
         }
@@ -216,6 +238,7 @@ impl Script {
                 match &act {
                     Act::Ask(question) => (self.pending, self.rests) = (true, question.blocks),
                     Act::Show(Status::Working) => self.rests = false,
+                    Act::Call(call) => self.stuck = call.arguments == self.character.stuck_on.arguments,
                     _ => {}
                 }
                 return Some((self.random.about(pause).div_f64(self.speed), act));
@@ -255,6 +278,7 @@ impl Script {
                     }
                 }
             }
+            Step::Loop(_) if self.recovered => {}
             Step::Loop(times) => {
                 self.then(0.0, work);
                 for _ in 0..times {
@@ -290,6 +314,7 @@ impl Script {
                 self.then(rest, Act::Show(Status::Idle));
             }
             Step::Prompt => {
+                self.recovered = false;
                 if let Some(text) = in_turn(self.character.prompts, &mut self.done.prompts) {
                     self.then(1.0, Act::Prompt(text));
                     self.then(0.1, work);
@@ -342,8 +367,18 @@ impl Script {
         }
     }
 
-    /// Something came that needs no answer.
+    /// Something came that needs no answer. Who is stuck does something else for it, even where the play
+    /// stands still.
     pub fn told(&mut self) {
+        if let Some((calls, word)) = self.character.recovery.filter(|_| std::mem::take(&mut self.stuck)) {
+            let stuck_on = self.character.stuck_on.arguments;
+            self.ahead.retain(|(_, act)| !matches!(act, Act::Call(call) if call.arguments == stuck_on));
+            self.recovered = true;
+            self.recovery.push_back(Act::Show(Status::Working));
+            self.recovery.extend(calls.iter().copied().map(Act::Call));
+            self.recovery.push_back(Act::Say(word.to_owned()));
+            return;
+        }
         if self.speed > 0.0 {
             self.ahead.push_front((1.5, Act::Say("Noted, I'll keep to that.".to_owned())));
         }

@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::Model;
 use crate::contract::{SessionId, Timestamp, Untrusted};
 use crate::fact::{Now, SessionRead};
 use crate::pi::activity::{Activity, Touched};
@@ -27,6 +28,13 @@ pub struct Sessions {
     touched: HashMap<Untrusted, Vec<(SessionId, Timestamp)>>,
     /// Those of them that more than one touched.
     shared: BTreeSet<Untrusted>,
+}
+
+impl Model {
+    /// What the leads' sessions tell.
+    pub fn sessions(&self) -> &Sessions {
+        &self.sessions
+    }
 }
 
 impl Sessions {

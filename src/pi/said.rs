@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::branch::{Seen, Tree};
-use super::entry::{Envelope, Id, Kind, Model};
+use super::entry::{Entry, Envelope, Id, Kind, Model};
 use super::session::{Header, HeaderError, open, read_at};
 use super::tail::{Progress, Tail, Unsettled};
 use super::transcript::TranscriptError;
@@ -21,10 +21,29 @@ const BY_CHIEF: [&str; 2] = ["pi-herdsman-chief_message", "pi-herdsman-chief_rep
 pub struct Step {
     /// Its id, as the file has it; of entries without one `line N`.
     pub entry: String,
+    /// Where its text begins, in bytes from the file's beginning.
+    pub offset: u64,
     /// When it was written, in milliseconds since the epoch.
     pub at: Option<u64>,
     /// What it says.
     pub said: Said,
+}
+
+impl Step {
+    /// What `entry` says, whose members are `line`; nothing where it is of a kind that is not told.
+    pub fn of(entry: &Entry, line: &Envelope<'_>) -> Option<Self> {
+        let is_told = is_told(entry.kind);
+        is_told.then(|| Self {
+            entry: id_text(&entry.id),
+            offset: entry.offset,
+            at: at(line),
+            said: said(entry.kind, line),
+        })
+    }
+}
+
+fn is_told(kind: Kind) -> bool {
+    matches!(kind, Kind::User | Kind::Assistant | Kind::ToolResult | Kind::Compaction | Kind::CustomMessage)
 }
 
 /// What an entry says.
@@ -134,11 +153,7 @@ fn steps(tail: &Tail, path: &Path, mut take: impl FnMut(Step)) -> Result<bool, H
     let (file, _) = open(path)?;
     let tree = Tree::of(tail.index(), Seen::WithRecovered);
     for entry in tree.branch().into_iter().filter_map(|at| tree.entry(at)) {
-        let is_told = matches!(
-            entry.kind,
-            Kind::User | Kind::Assistant | Kind::ToolResult | Kind::Compaction | Kind::CustomMessage
-        );
-        if !is_told {
+        if !is_told(entry.kind) {
             continue;
         }
         let length = entry.length as usize;
@@ -146,15 +161,19 @@ fn steps(tail: &Tail, path: &Path, mut take: impl FnMut(Step)) -> Result<bool, H
         if text.len() != length {
             return Ok(false);
         }
-        let (at, said) = match (entry.kind, usual::given(&text)) {
-            (Kind::ToolResult, Some(usual)) => usual,
+        let step = match (entry.kind, usual::given(&text)) {
+            (Kind::ToolResult, Some((at, said))) => {
+                Some(Step { entry: id_text(&entry.id), offset: entry.offset, at, said })
+            }
             _ => {
                 let document = Document::decode(&text);
                 let Some(envelope) = document.value().ok().and_then(Envelope::of) else { return Ok(false) };
-                (at(&envelope), said(entry.kind, &envelope))
+                Step::of(entry, &envelope)
             }
         };
-        take(Step { entry: id_text(&entry.id), at, said });
+        if let Some(step) = step {
+            take(step);
+        }
     }
     Ok(true)
 }

@@ -84,6 +84,11 @@ impl Index {
         self.long_lines
     }
 
+    /// A fold of this file that has taken nothing.
+    fn begin<F: Fold>(&self) -> F {
+        self.header.as_ref().and_then(|header| header.as_ref().ok()).map_or_else(F::default, F::begin)
+    }
+
     /// Takes the line at `offset`. One that is not whole yet counts if it is JSON; nothing is said of
     /// it and nothing looked for in it otherwise.
     fn take<F: Fold>(&mut self, line: &[u8], offset: u64, is_whole: bool, folding: &mut Folding<F>) {
@@ -98,6 +103,7 @@ impl Index {
             if let Ok(value) = document.value() {
                 self.parsed = self.parsed.saturating_add(1);
                 self.header = Some(header_of(value));
+                folding.fold = self.begin();
             } else {
                 self.bad_lines += u32::from(is_whole && !line.iter().all(u8::is_ascii_whitespace));
             }
@@ -158,11 +164,16 @@ pub(super) fn push<T>(list: &mut Vec<T>, one: T) {
 /// What is made of the entries of a branch: of the one that the file's last entry ends, each entry
 /// once, from the root on. Entries that were recovered from behind torn lines are among them.
 ///
-/// It begins as its default: at the first entry, when the file is read anew, and when the last entry
-/// is on another branch. What an unterminated line did to it is undone when the line goes on.
+/// It begins as [`Fold::begin`] says: at the first entry, when the file is read anew, and when the last
+/// entry is on another branch. What an unterminated line did to it is undone when the line goes on.
 pub trait Fold: Clone + Default {
     /// Whether it makes anything of them at all: else nothing is read again for it.
     const TAKES: bool = true;
+
+    /// One of a file with that header.
+    fn begin(_: &Header) -> Self {
+        Self::default()
+    }
 
     /// Takes the next entry, whose members are `line`.
     fn take(&mut self, entry: &Entry, line: &Envelope<'_>);
@@ -173,6 +184,20 @@ impl Fold for () {
     const TAKES: bool = false;
 
     fn take(&mut self, _: &Entry, _: &Envelope<'_>) {}
+}
+
+/// Both are made of them, in one pass.
+impl<A: Fold, B: Fold> Fold for (A, B) {
+    const TAKES: bool = A::TAKES || B::TAKES;
+
+    fn begin(header: &Header) -> Self {
+        (A::begin(header), B::begin(header))
+    }
+
+    fn take(&mut self, entry: &Entry, line: &Envelope<'_>) {
+        self.0.take(entry, line);
+        self.1.take(entry, line);
+    }
 }
 
 /// A fold, and whether it is that of the branch.
@@ -353,6 +378,7 @@ impl<F: Fold> Tail<F> {
         let head = read_at(file, 0, HEAD_WINDOW)?;
         self.read += head.len() as u64;
         self.index.header = Some(parse_header(&head, false).map(|(header, _)| header));
+        self.folding.fold = self.index.begin();
         self.index.is_cut = true;
         // The header was the first line.
         self.index.parsed = 1;
@@ -525,7 +551,8 @@ impl<F: Fold> Tail<F> {
         let branch = Tree::of(&self.index, Seen::WithRecovered).branch();
         // The branch may have gone on meanwhile, or be another again.
         let known = self.refolding.take().filter(|known| branch.starts_with(&known.taken));
-        let mut refolding = known.unwrap_or_else(|| Refolding { fold: F::default(), taken: Vec::new() });
+        let mut refolding =
+            known.unwrap_or_else(|| Refolding { fold: self.index.begin(), taken: Vec::new() });
         let begun = self.read;
         for at in &branch[refolding.taken.len()..] {
             if self.read - begun >= budget {

@@ -221,6 +221,11 @@ impl Detectors {
         (self.last.map_or(0, |(_, running)| running), self.stale)
     }
 
+    /// Whether a check failed that did not succeed since.
+    pub fn fails(&self) -> bool {
+        !self.failed.is_empty()
+    }
+
     /// How many keys are kept, all in all.
     pub fn kept(&self) -> usize {
         self.seen.len() + self.failed.len()

@@ -18,6 +18,7 @@ pub mod rounds;
 pub mod secrets;
 pub mod self_report;
 pub mod shell;
+pub mod sight;
 pub mod steer;
 pub mod store;
 pub mod watch;

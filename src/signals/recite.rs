@@ -12,11 +12,28 @@ pub const AGAIN: u64 = 8_000;
 /// What a constraint says.
 const CUES: [&str; 6] = ["do not", "don't", "never", "must", "not allowed", "forbidden"];
 
-/// The constraints, and when they were offered.
+/// Constraints as they are inserted into a draft.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recital {
+    /// The text, a line each.
+    pub text: String,
+    /// The estimated tokens that the session has taken.
+    pub tokens: u64,
+}
+
+impl Recital {
+    /// Whether to offer it after `before`: not the same within [`AGAIN`] tokens.
+    pub fn is_due(&self, before: Option<&Self>) -> bool {
+        before.is_none_or(|before| {
+            before.text != self.text || self.tokens.saturating_sub(before.tokens) >= AGAIN
+        })
+    }
+}
+
+/// The constraints that stand.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Constraints {
     kept: VecDeque<String>,
-    offered: Option<(Vec<String>, u64)>,
 }
 
 impl Constraints {
@@ -36,18 +53,10 @@ impl Constraints {
         self.kept.iter().map(String::as_str)
     }
 
-    /// What to offer once the session has taken `tokens`; nothing where there is nothing, or the same was
-    /// offered lately.
-    pub fn offer(&mut self, tokens: u64) -> Option<String> {
-        let kept: Vec<String> = self.kept.iter().cloned().collect();
-        let is_known =
-            |(before, at): &(Vec<String>, u64)| *before == kept && tokens.saturating_sub(*at) < AGAIN;
-        if kept.is_empty() || self.offered.as_ref().is_some_and(is_known) {
-            return None;
-        }
-        let text = kept.iter().map(|sentence| format!("> {sentence}\n")).collect();
-        self.offered = Some((kept, tokens));
-        Some(text)
+    /// What there is to recite once the session has taken `tokens`.
+    pub fn recital(&self, tokens: u64) -> Option<Recital> {
+        let text: String = self.kept.iter().map(|sentence| format!("> {sentence}\n")).collect();
+        (!text.is_empty()).then_some(Recital { text, tokens })
     }
 }
 
@@ -150,16 +159,18 @@ mod tests {
     #[test]
     fn the_same_is_offered_again_only_after_a_while() {
         let mut constraints = Constraints::default();
-        assert_eq!(constraints.offer(0), None);
+        assert_eq!(constraints.recital(0), None);
         constraints.turn("Never a. Never b.");
-        assert_eq!(constraints.offer(10).as_deref(), Some("> Never a.\n> Never b.\n"));
-        assert_eq!(constraints.offer(10 + AGAIN - 1), None);
-        assert!(constraints.offer(10 + AGAIN).is_some());
+        let first = constraints.recital(10).unwrap();
+        assert_eq!(first.text, "> Never a.\n> Never b.\n");
+        assert!(first.is_due(None));
+        assert!(!constraints.recital(10 + AGAIN - 1).unwrap().is_due(Some(&first)));
+        assert!(constraints.recital(10 + AGAIN).unwrap().is_due(Some(&first)));
         for nth in 0..20 {
             constraints.turn(&format!("Never {nth}. Never b."));
         }
         assert_eq!(constraints.all().count(), MOST);
         assert_eq!(constraints.all().last(), Some("Never b."));
-        assert!(constraints.offer(10 + AGAIN).is_some(), "others at once");
+        assert!(constraints.recital(10).unwrap().is_due(Some(&first)), "others at once");
     }
 }

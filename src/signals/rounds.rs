@@ -3,7 +3,7 @@
 use super::keys::{Key, is_path, normalised};
 use super::self_report::{self, Report};
 use super::shell::{Guess, exit_code};
-use crate::pi::said::{Answer, Call, Given};
+use crate::pi::said::{Answer, Call, Given, Step};
 
 /// Tools that run a shell command; it stands in the argument `command`.
 const SHELLS: [&str; 3] = ["bash", "shell", "sh"];
@@ -110,6 +110,10 @@ impl Act {
 pub struct Round {
     /// The entry of the message.
     pub entry: String,
+    /// Where that begins in the file, in bytes.
+    pub offset: u64,
+    /// When it was written, in milliseconds since the epoch.
+    pub at: Option<u64>,
     /// What was done, in the order of the calls.
     pub acts: Vec<Act>,
     /// What the message reports of itself.
@@ -182,17 +186,21 @@ pub struct Rounds {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Open {
     entry: String,
+    offset: u64,
+    at: Option<u64>,
     report: Option<Report>,
     calls: Vec<(Called, Option<Act>)>,
 }
 
 impl Rounds {
-    /// Takes a message of a model in entry `entry`; the round before it, where results of that never came.
-    pub fn answer(&mut self, entry: &str, answer: &Answer) -> Option<Round> {
+    /// Takes a message of a model, which `step` says; the round before it, where results of that never came.
+    pub fn answer(&mut self, step: &Step, answer: &Answer) -> Option<Round> {
         let before = self.close();
         if !answer.calls.is_empty() {
             self.open = Some(Open {
-                entry: entry.to_owned(),
+                entry: step.entry.clone(),
+                offset: step.offset,
+                at: step.at,
                 report: self_report::read(&answer.text).report,
                 calls: answer.calls.iter().map(|call| (Called::of(call), None)).collect(),
             });
@@ -211,9 +219,9 @@ impl Rounds {
 
     /// Ends the round that still waits for results: those count as failures without a text.
     pub fn close(&mut self) -> Option<Round> {
-        let Open { entry, report, calls } = self.open.take()?;
+        let Open { entry, offset, at, report, calls } = self.open.take()?;
         let acts = calls.into_iter().map(|(called, act)| act.unwrap_or_else(|| Act::of(&called, None)));
-        Some(Round { entry, acts: acts.collect(), report })
+        Some(Round { entry, offset, at, acts: acts.collect(), report })
     }
 
     /// Whether results are waited for.

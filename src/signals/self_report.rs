@@ -177,6 +177,38 @@ pub fn read(message: &str) -> Message {
     }
 }
 
+/// What is shown of the end of a message: without its reports. Where it `is_cut`, that may begin amid one.
+pub fn shown(end: &str, is_cut: bool) -> String {
+    let text = read(end).text;
+    if is_cut && text.trim_end().ends_with(CLOSE) && !text.contains(OPEN) { String::new() } else { text }
+}
+
+/// What is shown of a screen: without reports, wherever they stand and however they are wrapped, and without
+/// the lines that are blank for that.
+pub fn shown_screen(screen: &str) -> String {
+    let mut shown = String::with_capacity(screen.len());
+    let mut rest = screen;
+    while let Some(at) = rest.find(OPEN) {
+        let block = &rest[at + OPEN.len()..];
+        let end = block.find(CLOSE).filter(|end| *end <= MAX_BLOCK && block.trim_start().starts_with('{'));
+        let Some(end) = end else {
+            shown.push_str(&rest[..at + OPEN.len()]);
+            rest = block;
+            continue;
+        };
+        shown.push_str(&rest[..at]);
+        rest = &block[end + CLOSE.len()..];
+        let line = shown.rfind('\n').map_or(0, |at| at + 1);
+        let after = rest.find('\n').map_or(rest.len(), |at| at + 1);
+        if shown[line..].trim().is_empty() && rest[..after].trim().is_empty() {
+            shown.truncate(line);
+            rest = &rest[after..];
+        }
+    }
+    shown.push_str(rest);
+    shown
+}
+
 /// The block that ends `text`, and what stands before it.
 fn last_block(text: &str) -> Option<(&str, &str)> {
     let inner = text.strip_suffix(CLOSE)?;
@@ -215,4 +247,24 @@ fn of_json(block: &str) -> Option<Report> {
 fn legacy(block: &str) -> Option<Report> {
     let (state, reason) = block.split_once('\u{b7}')?;
     Some(Report::short(Origin::Reported, State::parse(state)?, reason.trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_screen_is_shown_without_reports() {
+        for (screen, shown) in [
+            ("one\n<sup>{\"state\":\"done\"}</sup>\ntwo", "one\ntwo"),
+            ("one\n  <sup>{\"sta\nte\":\"done\"}</sup>  \ntwo <sup>2</sup>", "one\ntwo <sup>2</sup>"),
+            ("said <sup>{}</sup> on\n<sup>{}</sup>\n<sup>{}</sup>", "said  on\n"),
+            ("<sup>{ never ended", "<sup>{ never ended"),
+            ("", ""),
+        ] {
+            assert_eq!(shown_screen(screen), shown, "{screen}");
+        }
+        let long = format!("<sup>{{{}</sup>", "x".repeat(MAX_BLOCK));
+        assert_eq!(shown_screen(&long), long);
+    }
 }

@@ -17,6 +17,10 @@ const HOUR: u64 = 3_600_000;
 pub struct Named {
     /// Its entry.
     pub entry: String,
+    /// Where that begins in the session file, in bytes.
+    pub offset: u64,
+    /// When it was written, in milliseconds since the epoch.
+    pub at: Option<u64>,
     /// What was called.
     pub what: String,
 }

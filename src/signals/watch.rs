@@ -6,15 +6,17 @@ use std::collections::{BTreeSet, VecDeque};
 use super::condense::estimated_tokens;
 use super::detect::{Badge, Detectors, Found, Signal};
 use super::dirty::{Changes, Mark};
-use super::fuse::{Advice, advise};
 use super::keys::Key;
-use super::recite::Constraints;
+use super::recite::{Constraints, Recital};
 use super::rounds::{Act, Deed, Round, Rounds};
 use super::secrets::masked;
 use super::self_report::{self, Circumstances, Report};
-use super::steer::{self, Named};
-use crate::pi::entry::Model;
+use super::sight::{Sight, Standing};
+use super::steer::{BackOff, Named};
+use crate::pi::entry::{Entry, Envelope, Model};
 use crate::pi::said::{Said, Step};
+use crate::pi::session::Header;
+use crate::pi::tail::Fold;
 
 /// Rows of what was done that are kept, and characters of one.
 pub const ROWS: usize = 128;
@@ -56,6 +58,19 @@ pub struct Answered {
     pub text: String,
 }
 
+/// A signal that stands. A failing recovery does so until its checks succeed, the others in the rounds
+/// that set them off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fired {
+    /// Which.
+    pub signal: Signal,
+    /// Since when, in milliseconds since the epoch.
+    pub since: Option<u64>,
+    /// Whether a draft about it is to be offered: not while it was written about and the lead was not
+    /// seen to go on the same for long enough.
+    pub is_offered: bool,
+}
+
 /// What is known of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Watch {
@@ -64,7 +79,8 @@ pub struct Watch {
     changes: Changes,
     count: u64,
     turns: u64,
-    signal: Option<Signal>,
+    fired: Option<Fired>,
+    back_off: BackOff,
     report: Option<Report>,
     request: String,
     /// When the user's last turn was written.
@@ -82,19 +98,6 @@ pub struct Watch {
     last_at: Option<u64>,
     /// Whether the last entry leaves something to be done.
     expects: bool,
-}
-
-/// What is advised, and on what grounds.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Standing {
-    /// The signal of the last round.
-    pub signal: Option<Signal>,
-    /// The lead's report, or what follows from what else is known.
-    pub report: Option<Report>,
-    /// What is advised.
-    pub advice: Option<Advice>,
-    /// A draft, where steering is advised.
-    pub draft: Option<String>,
 }
 
 impl Watch {
@@ -117,6 +120,10 @@ impl Watch {
             Said::Chief(text) => {
                 self.tokens += estimated_tokens(text);
                 self.expects = true;
+                if let Some(fired) = &mut self.fired {
+                    self.back_off.delivered();
+                    fired.is_offered = false;
+                }
                 None
             }
             Said::Answer(answer) => {
@@ -124,7 +131,7 @@ impl Watch {
                 if let Some(model) = answer.model.as_ref().filter(|_| self.models.len() < MODELS) {
                     self.models.insert(model.clone());
                 }
-                let before = self.rounds.answer(&step.entry, answer);
+                let before = self.rounds.answer(step, answer);
                 let before = before.map(|round| self.round(&round));
                 let message = self_report::read(&answer.text);
                 self.report = message.report;
@@ -165,7 +172,8 @@ impl Watch {
         self.changes.turn();
         self.constraints.turn(text);
         self.turns += 1;
-        self.signal = None;
+        self.fired = None;
+        self.back_off = BackOff::default();
         self.report = None;
         self.answer = None;
         self.mutated = false;
@@ -179,7 +187,7 @@ impl Watch {
         let Found { novel, signal } = self.detectors.round(round);
         self.changes.round(round);
         self.count += 1;
-        self.signal = signal;
+        self.fire(signal, round.calls());
         self.mutated |= round.mutated();
         for act in &round.acts {
             push(&mut self.rows, row(act), ROWS);
@@ -187,7 +195,8 @@ impl Watch {
         let what = round.acts.iter().map(|act| format!("{} {}", act.tool, act.about).trim().to_owned());
         let what = what.collect::<Vec<_>>().join("; ").chars().take(ROW).collect();
         let failed = round.acts.iter().any(|act| matches!(act.deed, Deed::Check { failed: true, .. }));
-        push(&mut self.recent, (Named { entry: round.entry.clone(), what }, failed), NAMED);
+        let named = Named { entry: round.entry.clone(), offset: round.offset, at: round.at, what };
+        push(&mut self.recent, (named, failed), NAMED);
         let (entry, report) = (round.entry.clone(), round.report.clone());
         Outcome {
             round: self.count,
@@ -200,18 +209,44 @@ impl Watch {
         }
     }
 
+    /// Takes what a round sets off, with what it called.
+    fn fire(&mut self, signal: Option<Signal>, calls: Key) {
+        let before = self.fired.take();
+        let Some(signal) = signal else {
+            // Its next round is no clean one while a check stays failed.
+            self.fired = before.filter(|it| it.signal == Signal::Recovery && self.detectors.fails());
+            if self.fired.is_none() {
+                self.back_off.round(None, calls);
+            }
+            return;
+        };
+        let offers = self.back_off.round(Some(signal), calls);
+        self.fired = Some(match before.filter(|before| before.signal == signal) {
+            Some(before) => Fired { is_offered: before.is_offered || offers, ..before },
+            None => Fired { signal, since: self.last_at, is_offered: offers },
+        });
+    }
+
     /// What is advised as of now.
     pub fn standing(&self, seen: &Circumstances<'_>) -> Standing {
-        let report = self.report.clone().or_else(|| Report::derived(seen));
-        let stopped = self.answer.is_some() && self.mutated;
-        let advice = advise(self.signal, report.as_ref().map(|report| report.state), stopped);
-        let draft = match (advice, self.signal) {
-            (Some(Advice::Steer { disagrees }), Some(signal)) => {
-                Some(steer::draft(signal, &self.named(signal), disagrees))
-            }
-            _ => None,
-        };
-        Standing { signal: self.signal, report, advice, draft }
+        self.sight().standing(seen)
+    }
+
+    /// What is to be seen of the session.
+    pub fn sight(&self) -> Sight {
+        Sight {
+            fired: self.fired,
+            rounds: self.fired.map(|fired| self.named(fired.signal)).unwrap_or_default(),
+            report: self.report.clone(),
+            stopped_changed: self.answer.is_some() && self.mutated,
+            mark: self.mark(),
+            badges: self.badges(),
+            recital: self.recital(),
+            asked_at: self.asked_at,
+            waits_since: self.last_at.filter(|_| self.expects),
+            last_round: self.recent.back().map(|(named, _)| named.entry.clone()),
+            is_whole: true,
+        }
     }
 
     /// The rounds that `signal` is about.
@@ -288,11 +323,11 @@ impl Watch {
     }
 
     /// The constraints to insert into a draft; only for a session that was compacted.
-    pub fn recital(&mut self) -> Option<String> {
+    pub fn recital(&self) -> Option<Recital> {
         if self.compactions == 0 {
             return None;
         }
-        self.constraints.offer(self.tokens)
+        self.constraints.recital(self.tokens)
     }
 
     /// How many keys, rows and names are kept, all in all.
@@ -303,6 +338,18 @@ impl Watch {
             + self.recent.len()
             + self.constraints.all().count()
             + self.models.len()
+    }
+}
+
+impl Fold for Watch {
+    fn begin(header: &Header) -> Self {
+        Self::new(header.cwd.as_ref().map(|cwd| cwd.to_str_lossy().into_owned()))
+    }
+
+    fn take(&mut self, entry: &Entry, line: &Envelope<'_>) {
+        if let Some(step) = Step::of(entry, line) {
+            Watch::take(self, &step);
+        }
     }
 }
 

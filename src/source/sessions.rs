@@ -21,6 +21,8 @@ use crate::model::Model;
 use crate::pi::activity::{Activity, Doings};
 use crate::pi::session::HeaderError;
 use crate::pi::tail::{Progress, QUIET, Tail, Unsettled};
+use crate::signals::sight::Sight;
+use crate::signals::watch::Watch;
 
 /// How often a file is looked at that the system does not tell of, and one that can't be read.
 const POLL: Duration = Duration::from_secs(3);
@@ -159,6 +161,41 @@ impl Changes {
     }
 }
 
+/// What is told of a session; of what looks did not change, nothing.
+#[derive(Clone, Default)]
+struct Told {
+    read: Option<Arc<SessionRead>>,
+    sight: Option<Arc<Sight>>,
+}
+
+impl Told {
+    fn put(&self, session: &SessionId, facts: &FactSender) {
+        // In this order: what it shows is nobody's once it can't be read.
+        if let Some(read) = &self.read {
+            facts.put(Fact::Activity(session.clone(), Arc::clone(read)));
+        }
+        if let Some(sight) = &self.sight {
+            facts.put(Fact::Signals(session.clone(), Arc::clone(sight)));
+        }
+    }
+
+    /// Takes over what is told later.
+    fn take(&mut self, later: Self) {
+        if matches!(later.read.as_deref(), Some(SessionRead::Unread(_))) {
+            self.sight = None;
+        }
+        self.read = later.read.or_else(|| self.read.take());
+        self.sight = later.sight.or_else(|| self.sight.take());
+    }
+
+    /// What `later` tells that this does not.
+    fn changed(&self, later: Self) -> Self {
+        let differs = |later: &Arc<SessionRead>| self.read.as_ref() != Some(later);
+        let shows = |later: &Arc<Sight>| self.sight.as_ref() != Some(later);
+        Self { read: later.read.filter(differs), sight: later.sight.filter(shows) }
+    }
+}
+
 /// The thread that reads is gone.
 struct Gone;
 
@@ -175,7 +212,7 @@ struct One {
     works: bool,
     reader: Arc<Mutex<Reader>>,
     /// What was told of it last.
-    told: Option<Arc<SessionRead>>,
+    told: Told,
     /// When it is to be looked at.
     due: Option<Instant>,
     looked: Option<Instant>,
@@ -191,7 +228,7 @@ impl One {
             file,
             works,
             reader: Arc::new(Mutex::new(reader)),
-            told: None,
+            told: Told::default(),
             due: Some(now),
             looked: None,
             slices: Some(0),
@@ -235,8 +272,8 @@ impl Following {
                     if works && one.due.is_none() {
                         one.due = Some(now + SAFETY);
                     }
-                    if let (false, Some(told)) = (is_known, &one.told) {
-                        facts.put(Fact::Activity(session.clone(), Arc::clone(told)));
+                    if !is_known {
+                        one.told.put(&session, facts);
                     }
                     one
                 }
@@ -309,10 +346,8 @@ impl Following {
             (Next::More, Some(slices)) => Some(slices.saturating_add(1)),
             _ => None,
         };
-        if let Some(told) = told {
-            one.told = Some(Arc::clone(&told));
-            facts.put(Fact::Activity(session, told));
-        }
+        told.put(&session, facts);
+        one.told.take(told);
         Ok(())
     }
 }
@@ -365,10 +400,10 @@ impl Drop for WatchedParent {
 struct Reader {
     session: SessionId,
     file: PathBuf,
-    tail: Tail<Doings>,
+    tail: Tail<(Doings, Watch)>,
     window: u64,
     watch: WatchedParent,
-    told: Option<Arc<SessionRead>>,
+    told: Told,
     /// Where the files really are that were touched.
     real: BTreeMap<Untrusted, Option<Untrusted>>,
 }
@@ -376,7 +411,7 @@ struct Reader {
 /// What came of a look.
 struct Looked {
     /// What the session tells, where that is something else than before.
-    told: Option<Arc<SessionRead>>,
+    told: Told,
     next: Next,
     is_watched: bool,
 }
@@ -399,40 +434,50 @@ impl Reader {
         let directory = file.parent().map(Path::to_owned);
         let watch = WatchedParent { notifier, directory, is_watched: false, moved: false };
         let tail = Tail::folding(&file, Some(FIRST_WINDOW));
-        Self { session, file, tail, window: FIRST_WINDOW, watch, told: None, real: BTreeMap::new() }
+        Self {
+            session,
+            file,
+            tail,
+            window: FIRST_WINDOW,
+            watch,
+            told: Told::default(),
+            real: BTreeMap::new(),
+        }
     }
 
     fn look(&mut self, now: Instant) -> Looked {
         // Before the look, so that no change is missed.
         self.watch.arm();
-        let (read, next) = match self.tail.look(SLICE, Unsettled::AfterQuiet(now)) {
-            Ok(Progress::More) => (None, Next::More),
-            Ok(Progress::Waiting) => (None, Next::Unsettled),
+        let (told, next) = match self.tail.look(SLICE, Unsettled::AfterQuiet(now)) {
+            Ok(Progress::More) => (Told::default(), Next::More),
+            Ok(Progress::Waiting) => (Told::default(), Next::Unsettled),
             Ok(Progress::Done) => self.done(),
             Err(error) => {
                 // Perhaps it is there again in another directory of the same path.
                 self.watch.moved |= error == HeaderError::NotThere;
-                (Some(SessionRead::Unread(error.to_string())), Next::Unreadable)
+                (unread(error.to_string()), Next::Unreadable)
             }
         };
-        let told = read.filter(|read| self.told.as_deref() != Some(read)).map(Arc::new);
-        self.told = told.clone().or_else(|| self.told.take());
+        let told = self.told.changed(told);
+        self.told.take(told.clone());
         Looked { told, next, is_watched: self.watch.is_watched }
     }
 
-    fn done(&mut self) -> (Option<SessionRead>, Next) {
+    fn done(&mut self) -> (Told, Next) {
         let header = match self.tail.index().header() {
             Some(Ok(header)) if header.session != self.session => {
-                return (Some(SessionRead::Unread(OTHER_SESSION.to_owned())), Next::Changed);
+                return (unread(OTHER_SESSION.to_owned()), Next::Changed);
             }
             Some(Ok(header)) => header,
-            Some(Err(error)) => return (Some(SessionRead::Unread(error.to_string())), Next::Changed),
+            Some(Err(error)) => return (unread(error.to_string()), Next::Changed),
             None => {
                 let next = if self.tail.is_settled() { Next::Changed } else { Next::Unsettled };
-                return (Some(SessionRead::Unread(EMPTY.to_owned())), next);
+                return (unread(EMPTY.to_owned()), next);
             }
         };
-        let mut activity = self.tail.fold().activity(header.cwd.as_ref());
+        let (doings, watch) = self.tail.fold();
+        let mut activity = doings.activity(header.cwd.as_ref());
+        let sight = Sight { is_whole: !self.tail.is_cut(), ..watch.sight() };
         activity.is_whole |= !self.tail.is_cut();
         self.find(&mut activity);
         let next = if !activity.is_whole && self.window < LAST_WINDOW {
@@ -444,7 +489,8 @@ impl Reader {
         } else {
             Next::Unsettled
         };
-        (Some(SessionRead::Activity(activity)), next)
+        let read = Some(Arc::new(SessionRead::Activity(activity)));
+        (Told { read, sight: Some(Arc::new(sight)) }, next)
     }
 
     /// Finds out where files really are that were touched not long ago.
@@ -460,6 +506,10 @@ impl Reader {
             }
         }
     }
+}
+
+fn unread(why: String) -> Told {
+    Told { read: Some(Arc::new(SessionRead::Unread(why))), sight: None }
 }
 
 /// Said where the file is not the lead's.

@@ -12,6 +12,8 @@ use headman::contract::SessionId;
 use headman::disk::DiskThread;
 use headman::fact::{self, Fact, FactReceiver, SessionRead};
 use headman::pi::activity::Activity;
+use headman::signals::detect::Signal;
+use headman::signals::sight::Sight;
 use headman::source::sessions::{self, Followed};
 use headman::source::watch::Noticing;
 use notify::event::{AccessKind, EventKind};
@@ -19,6 +21,7 @@ use notify::{RecursiveMode, Watcher};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use crate::signals::{Did, session_file};
 use crate::support::DEADLINE;
 
 struct Scene {
@@ -27,6 +30,7 @@ struct Scene {
     received: FactReceiver,
     task: JoinHandle<()>,
     read: BTreeMap<String, Arc<SessionRead>>,
+    sights: BTreeMap<String, Arc<Sight>>,
     facts: usize,
 }
 
@@ -37,7 +41,7 @@ impl Scene {
         let reader = DiskThread::named("sessions").unwrap();
         let task = tokio::spawn(sessions::run(Noticing::new(notified), reader, facts, seen));
         let dir = tempfile::tempdir().unwrap();
-        Self { dir, wanted, received, task, read: BTreeMap::new(), facts: 0 }
+        Self { dir, wanted, received, task, read: BTreeMap::new(), sights: BTreeMap::new(), facts: 0 }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -51,9 +55,13 @@ impl Scene {
 
     fn take(&mut self) {
         for fact in self.received.take() {
-            let Fact::Activity(session, read) = fact else { panic!("{fact:?}") };
             self.facts += 1;
-            self.read.insert(session.as_untrusted().to_str_lossy().into_owned(), read);
+            let name = |session: SessionId| session.as_untrusted().to_str_lossy().into_owned();
+            match fact {
+                Fact::Activity(session, read) => drop(self.read.insert(name(session), read)),
+                Fact::Signals(session, sight) => drop(self.sights.insert(name(session), sight)),
+                fact => panic!("{fact:?}"),
+            }
         }
     }
 
@@ -323,6 +331,42 @@ async fn files_are_where_their_links_lead() {
             })
             .await;
     }
+}
+
+#[tokio::test]
+async fn a_loop_is_told_with_its_entries_and_made_anew_on_another_branch() {
+    let mut scene = Scene::start(true);
+    let (file, session) = (scene.path("s.jsonl"), "s-1");
+    let same = || vec![Did::bash("make", "no rule", true)];
+    let content = session_file(&[same(), same(), same()], "do it", None);
+    fs::write(&file, &content).unwrap();
+    scene.follow(&[(session, &file)]);
+    let fired = |it: &Scene| it.sights.get(session).and_then(|sight| sight.fired).map(|it| it.signal);
+    scene.until("the loop", |it| fired(it) == Some(Signal::Loop)).await;
+    let sight = Arc::clone(&scene.sights[session]);
+    let entries: Vec<&str> = sight.rounds.iter().map(|round| round.entry.as_str()).collect();
+    assert_eq!(entries, ["00000001", "00000003", "00000005"]);
+    for round in &sight.rounds {
+        let line = content[round.offset as usize..].lines().next().unwrap();
+        assert!(line.contains(&format!("\"id\":\"{}\"", round.entry)), "{line}");
+    }
+    // Of another branch none of it is known, and all of it once it is this one again.
+    let entry = |id: &str, parent: &str| {
+        let message = "{\"role\":\"assistant\",\"content\":\"hm\"}";
+        format!("{{\"type\":\"message\",\"id\":\"{id}\",\"parentId\":\"{parent}\",\"message\":{message}}}\n")
+    };
+    append(&file, &entry("0000000a", "00000000"));
+    scene
+        .until("the other branch", |it| it.sights[session].last_round.is_none() && fired(it).is_none())
+        .await;
+    append(&file, &entry("0000000b", "00000006"));
+    scene.until("the branch again", |it| fired(it) == Some(Signal::Loop)).await;
+    // What can't be read shows nothing, and what is there again is told again.
+    fs::remove_file(&file).unwrap();
+    scene.unread(session, "is not there").await;
+    scene.sights.clear();
+    fs::write(&file, &content).unwrap();
+    scene.until("it again", |it| it.sights.get(session).is_some_and(|sight| sight.fired.is_some())).await;
 }
 
 /// Counted from outside: the system tells of each file that is opened.

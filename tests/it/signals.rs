@@ -66,7 +66,7 @@ impl Did {
 
 /// The steps of a round, whose entry is `entry`, that says `text`.
 pub(crate) fn steps(entry: &str, text: &str, round: &[Did]) -> Vec<Step> {
-    let step = |said| Step { entry: entry.to_owned(), at: None, said };
+    let step = |said| Step { entry: entry.to_owned(), offset: 0, at: None, said };
     let call = |(nth, did): (usize, &Did)| Call {
         id: format!("{entry}-{nth}"),
         tool: did.tool.clone(),
@@ -91,12 +91,13 @@ pub(crate) fn steps(entry: &str, text: &str, round: &[Did]) -> Vec<Step> {
 }
 
 pub(crate) fn user(text: &str) -> Step {
-    Step { entry: "u".to_owned(), at: None, said: Said::User(text.to_owned()) }
+    Step { entry: "u".to_owned(), offset: 0, at: None, said: Said::User(text.to_owned()) }
 }
 
 pub(crate) fn answer(text: &str) -> Step {
     Step {
         entry: "z".to_owned(),
+        offset: 0,
         at: None,
         said: Said::Answer(Answer { text: text.to_owned(), calls: Vec::new(), model: None }),
     }
@@ -385,7 +386,7 @@ fn what_is_only_shown_is_shown_once_it_is_enough() {
     }
     assert_eq!(watched(&steps).0.badges(), []);
 
-    let compacted = || Step { entry: "c".to_owned(), at: None, said: Said::Compaction };
+    let compacted = || Step { entry: "c".to_owned(), offset: 0, at: None, said: Said::Compaction };
     let mut steps = all(&[vec![Did::read("a")]]);
     for nth in 0..3 {
         steps.push(compacted());
@@ -428,6 +429,7 @@ fn a_result_that_never_comes_is_a_failure_without_a_text() {
     // Results of nobody's call, and of one that was answered, are passed over.
     let stray = Step {
         entry: "s".to_owned(),
+        offset: 0,
         at: None,
         said: Said::Given(Given {
             call: "none".to_owned(),

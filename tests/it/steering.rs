@@ -126,7 +126,7 @@ fn some_steps(turns: &[(Vec<Vec<Did>>, bool)]) -> Vec<Step> {
             whole.extend(steps(&format!("{nth}-{at}"), "", round));
         }
         if *compacts {
-            whole.push(Step { entry: "c".to_owned(), at: Some(1), said: Said::Compaction });
+            whole.push(Step { entry: "c".to_owned(), offset: 0, at: Some(1), said: Said::Compaction });
         }
         whole.push(answer("Well."));
     }

@@ -6,7 +6,7 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 
 use super::{
-    ask, detail, diagnostics, help, inbox, peek, peers, roster, search, timeline, transcript, turns,
+    ask, detail, diagnostics, help, inbox, peek, peers, roster, search, signals, timeline, transcript, turns,
 };
 use crate::console::age::Ages;
 use crate::console::app::{App, Confirm, Layer};
@@ -336,6 +336,9 @@ fn views(app: &App, now: Now, body: Rect, pen: &mut Pen<'_>, ages: &mut Ages) ->
         Some(Layer::Timeline(state)) => timeline::draw::draw(state, app, now, body, pen, ages),
         Some(Layer::Peers(state)) => peers::draw::draw(state, &app.model, now, body, pen, ages),
         Some(Layer::Turns(state)) => turns::draw::draw(state, &app.model, now, body, pen, ages),
+        Some(Layer::Signals(state)) => {
+            signals::draw::draw(state, &app.model, now, &app.settings.keymap, body, pen, ages)
+        }
         Some(Layer::Transcript(state)) => {
             let scene = transcript::draw::Scene {
                 model: &app.model,

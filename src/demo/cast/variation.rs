@@ -72,6 +72,7 @@ pub(super) fn character(nth: usize) -> Character {
         history: WORK,
         work: WORK,
         stuck_on: NOT_STUCK,
+        recovery: None,
         asks: const {
             &[
                 ask("This touches a public name. Keep the old one as well, or break it now?"),

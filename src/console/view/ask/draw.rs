@@ -168,7 +168,9 @@ fn told(state: &State, model: &Model, keymap: &Keymap) -> Option<(Visible, Role)
         let way = way.map(|way| format!(" To become it: {way}.")).unwrap_or_default();
         Some((text::line(format_args!("Only a Chief can send; a draft is kept.{way}")), Role::Notice))
     } else {
-        state.note.map(|note| (text::line(note), Role::Notice))
+        let recital = || state.recited_by(&keymap.key_of(Intent::Recite));
+        let note = state.note.map(text::line).or_else(|| recital().map(|told| text::line(&told)));
+        note.map(|note| (note, Role::Notice))
     }
 }
 

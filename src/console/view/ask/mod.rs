@@ -3,6 +3,7 @@
 
 pub mod draw;
 mod files;
+mod steered;
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -23,6 +24,7 @@ use crate::contract::{PendingAsk, SessionId, Timestamp, Untrusted, Uuid};
 use crate::fact::{Fate, Standing};
 use crate::herd::{Lead, order};
 use crate::model::Model;
+use crate::signals::recite::Recital;
 
 /// What sending came to, before the service is asked.
 pub enum Sending {
@@ -59,6 +61,10 @@ pub struct State {
     problem: Option<String>,
     /// What to know of a draft that was written under other circumstances.
     note: Option<&'static str>,
+    /// What the text began as, where a signal suggested it.
+    steered: Option<steered::Steered>,
+    /// What the lead's user said to hold, while it is offered to be inserted.
+    recital: Option<Recital>,
     files: files::Files,
     scroll: Scroll,
     /// Rows of the question and what stands below it, in the last frame.
@@ -93,6 +99,8 @@ impl State {
             pending: true,
             problem: None,
             note: None,
+            steered: None,
+            recital: None,
             files: files::Files::new(key, place.clone()),
             scroll: Scroll::default(),
             rows: Cell::new(0),
@@ -123,6 +131,8 @@ impl State {
             pending: false,
             problem: None,
             note: None,
+            steered: None,
+            recital: None,
             files: files::Files::new(key, place.clone()),
             scroll: Scroll::default(),
             rows: Cell::new(0),
@@ -226,6 +236,7 @@ impl State {
         }
         let ask = model.lead(&self.lead).and_then(|lead| lead.pending_ask.as_ref());
         self.pending = ask.is_some() && ask.map(|ask| ask.ask) == self.ask_id();
+        self.follow_signal(model);
     }
 
     /// The draft as it is now.
@@ -240,7 +251,7 @@ impl State {
             instance: Some(self.instance),
             lease: self.lease,
             from: mentions.then(|| self.files.place().from.clone()),
-            text: self.composer.text(),
+            text: self.kept_text(),
             at,
         })
     }
@@ -358,6 +369,10 @@ impl State {
     pub fn send(&mut self, model: &Model, seen: bool) -> Sending {
         if self.underway {
             return Sending::Underway;
+        }
+        if let Some(why) = self.withdraw(model) {
+            self.problem = Some(why);
+            return Sending::Refused;
         }
         let checked = self.check(model).and_then(|lease| Ok((lease, self.files_to_send(seen)?)));
         match checked {

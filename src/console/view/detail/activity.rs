@@ -10,6 +10,7 @@ use crate::fact::{Now, SessionRead};
 use crate::herd::{Lead, State};
 use crate::model::Model;
 use crate::pi::activity::{Activity, Said, Stop, Touched};
+use crate::signals::self_report;
 
 /// Columns a call's argument may take.
 const MAX_ARGUMENT: usize = 40;
@@ -191,7 +192,8 @@ pub fn exchange(lines: &mut Vec<Line>, lead: &Lead, model: &Model, room: usize, 
             lines.push(ellipsis());
         }
     }
-    let has_more = |said: &&Said| said.is_cut || shown(said).len() > WORDS;
+    let has_more =
+        |said: &&Said| said.is_cut || text::wrap(&words(said), room.saturating_sub(2)).len() > WORDS;
     if let Some(said) = activity.said.as_ref().filter(|said| !after_last_words || has_more(said)) {
         said_last(lines, said, SAID, room);
     }
@@ -205,9 +207,18 @@ pub fn last_words(lines: &mut Vec<Line>, lead: &Lead, model: &Model, room: usize
     }
 }
 
+/// What it said, without what it reports of itself.
+fn words(said: &Said) -> Untrusted {
+    self_report::shown(&said.text.to_str_lossy(), said.is_cut).into()
+}
+
 fn said_last(lines: &mut Vec<Line>, said: &Said, most: usize, room: usize) {
+    let words = words(said);
+    if words.is_blank() && !said.is_cut {
+        return;
+    }
     lines.push(Line::Rule(text::line("it said last"), Role::Heading));
-    let all = text::wrap(&said.text, room.saturating_sub(2));
+    let all = text::wrap(&words, room.saturating_sub(2));
     let dropped = all.len().saturating_sub(most);
     if said.is_cut || dropped > 0 {
         lines.push(ellipsis());

@@ -2,6 +2,7 @@
 
 pub mod activity;
 pub mod sent;
+pub mod signals;
 
 use std::collections::{HashMap, HashSet};
 
@@ -142,6 +143,7 @@ fn lines(
             (text::line(format_args!(" {unread} unread {messages} from it")), Role::Notice),
         ]));
     }
+    signals::section(&mut lines, lead, model, now, keymap, room, ages);
     if lead.counts.total > 0 {
         let counts = &lead.counts;
         let long = format!(
@@ -183,6 +185,10 @@ pub fn state_line(lead: &Lead, model: &Model, now: Now, pen: &Pen<'_>, ages: &mu
     }
     pieces.push((text::line(format_args!("{} {}", pen.glyphs().mark(mark), mark.word())), mark.role()));
     pieces.push((text::line(format_args!(" {since}")), Role::Muted));
+    if let Some(word) = signals::word(lead, model, now) {
+        let gap = if since.is_empty() { "" } else { " " };
+        pieces.push((text::line(format_args!("{gap}{}", word.as_str())), signals::role(word)));
+    }
     Line::Pieces(pieces)
 }
 

@@ -11,9 +11,11 @@ use crate::console::text::{self, Visible};
 use crate::console::theme::Role;
 use crate::console::view::detail::{Line, draw_lines, state_line};
 use crate::console::view::list::Scroll;
+use crate::contract::Untrusted;
 use crate::fact::{Foreground, Now, Peek, ProcessEvidence};
 use crate::herd::{Lead, LeftOut};
 use crate::model::Model;
+use crate::signals::self_report;
 
 /// From this age on what is shown is said to be old: looks are a second apart.
 const OLD: Duration = Duration::from_secs(3);
@@ -131,7 +133,11 @@ fn rows(peek: Option<&Peek>) -> Vec<Line> {
             vec![Line::plain(text::line("The pane shows no text."), Role::Muted)]
         }
         Some(Peek { seen: Some(seen), .. }) => {
-            text::lines(&seen.output).into_iter().map(|row| Line::plain(row, Role::Text)).collect()
+            let screen = self_report::shown_screen(&seen.output.to_str_lossy());
+            text::lines(&Untrusted::from(screen))
+                .into_iter()
+                .map(|row| Line::plain(row, Role::Text))
+                .collect()
         }
     }
 }

@@ -7,10 +7,15 @@ use crate::console::age::Ages;
 use crate::console::paint::Pen;
 use crate::console::text::{self, Visible};
 use crate::console::theme::{Mark, Role};
-use crate::console::view::mark_of;
+use crate::console::view::{detail, mark_of};
 use crate::fact::Now;
 use crate::herd::Lead;
 use crate::model::Model;
+
+/// Columns of a name that are worth more than what stands beside it.
+const MIN_NAME: usize = 8;
+/// Columns of a word below which it says nothing.
+const MIN_WORD: usize = 4;
 
 /// Draws the list into `area`, frame included.
 pub fn draw(
@@ -74,8 +79,8 @@ fn title(state: &State) -> Visible {
     }
 }
 
-/// One row: what it needs and does, its name, whether it collides with another, agents, and how long an
-/// ask waits.
+/// One row: what it needs and does, its name, whether it collides with another, agents, what it shows by
+/// itself, and how long an ask waits.
 #[allow(clippy::too_many_arguments)]
 fn draw_lead(
     lead: &Lead,
@@ -96,13 +101,28 @@ fn draw_lead(
     x += 2;
     pen.mark(x, y, end, mark_of(lead.state, lead.counts.active));
     x += 2;
-    // From the right: age, then agents, then what is left is the name's.
+    // From the right: age, signal, agents; what is left is the name's.
     let age = model.ask_age(lead, now).map(|age| text::line(format_args!("{:>4}", ages.show(age))));
+    let word = detail::signals::word(lead, model, now);
     let mut right = end.saturating_sub(1);
+    // Between the name and a word right beside it.
+    let mut gap = 0;
     if let Some(age) = &age {
         right = right.saturating_sub(age.width() as u16);
         pen.put(right, y, end, age, Role::NeedsYou);
-    } else {
+    }
+    if let Some(word) = word {
+        // A long word gives way to a name of some characters.
+        let end = right.saturating_sub(u16::from(age.is_some()));
+        let room = usize::from(end.saturating_sub(x)).saturating_sub(2 * MIN_NAME);
+        let shown = text::line(word.as_str()).truncate_end(room);
+        if shown.width() >= MIN_WORD {
+            let at = end.saturating_sub(shown.width() as u16);
+            pen.put(at, y, end, &shown, detail::signals::role(word));
+            right = at;
+            gap = 1;
+        }
+    } else if age.is_none() {
         right = right.saturating_sub(4);
     }
     let agents = text::line(format_args!("{}/{}", lead.counts.active, lead.counts.total));
@@ -111,7 +131,8 @@ fn draw_lead(
     let room = usize::from(right.saturating_sub(x));
     let wanted = agents.width() + blocked.as_ref().map_or(0, Visible::width) + 2;
     // A name of a few characters says less than none of the numbers.
-    if room > wanted + 8 {
+    if room > wanted + if gap > 0 { 2 * MIN_NAME } else { MIN_NAME } {
+        gap = 0;
         let at = right.saturating_sub(wanted as u16 - 1);
         let next =
             pen.put(at, y, end, &agents, if lead.counts.active > 0 { Role::Working } else { Role::Muted });
@@ -120,7 +141,8 @@ fn draw_lead(
         }
         right = at.saturating_sub(1);
     }
-    if collides && usize::from(right.saturating_sub(x)) > 8 {
+    right = right.saturating_sub(gap);
+    if collides && usize::from(right.saturating_sub(x)) > MIN_NAME {
         right -= 2;
         pen.mark(right + 1, y, end, Mark::Collision);
     }

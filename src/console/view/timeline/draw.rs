@@ -76,6 +76,7 @@ fn role(kind: EventKind) -> Role {
         EventKind::Blocked => Role::Blocked,
         EventKind::Finished | EventKind::Answered | EventKind::BecameChief => Role::Good,
         EventKind::Message | EventKind::AnsweredElsewhere => Role::Notice,
-        EventKind::Joined | EventKind::Left | EventKind::LeftChief => Role::Muted,
+        EventKind::Fired => Role::Warning,
+        EventKind::Over | EventKind::Joined | EventKind::Left | EventKind::LeftChief => Role::Muted,
     }
 }

@@ -11,6 +11,7 @@ use crate::fact::{Needle, Sheet};
 use crate::pi::body::{Body, Delivered, Folding, Part, PartKind, size};
 use crate::pi::entry::Kind;
 use crate::pi::growth::Item;
+use crate::signals::self_report;
 
 /// Columns before what an entry says.
 const INDENT: usize = 2;
@@ -58,7 +59,9 @@ impl Layout {
         match sheet {
             Some(Sheet::Body(body, folding)) => {
                 let current = known.current.unwrap_or(usize::MAX);
-                for part in &body.parts {
+                let reports = reporting(body, item, *folding, needle);
+                for (at, part) in body.parts.iter().enumerate() {
+                    let part = reports.as_ref().filter(|(of, _)| *of == at).map_or(part, |(_, part)| part);
                     layout.part(part, item, known, *folding, needle, current, room);
                 }
                 let hides_all = body.parts.iter().all(|part| part.kind == PartKind::Thought);
@@ -152,6 +155,33 @@ impl Layout {
             pieces.splice(0..0, [(indent(), role), (before, role)]);
         }
     }
+}
+
+/// Whether what the model reports of itself is left out of what is shown.
+pub(super) fn hides_report(body: &Body, item: &Item, folding: Folding) -> bool {
+    reporting(body, item, folding, None).is_some()
+}
+
+/// The part of a model's message that ends with what it reports of itself, and what is shown of it in
+/// its place. Unfolded it stands as it was written, and so it does where something is searched for in it.
+fn reporting(body: &Body, item: &Item, folding: Folding, needle: Option<&Needle>) -> Option<(usize, Part)> {
+    if item.kind != Kind::Assistant || folding != Folding::Folded {
+        return None;
+    }
+    let at = body.parts.iter().rposition(|part| part.kind == PartKind::Said)?;
+    let part = &body.parts[at];
+    let is_cut = part.omitted_bytes > 0;
+    let end = if is_cut { &part.tail } else { &part.head };
+    let written = end.to_str_lossy();
+    let shown = self_report::shown(&written, is_cut);
+    let taken = written.get(shown.len()..).filter(|taken| !taken.is_empty())?;
+    let is_found = |needle: &Needle| taken.lines().any(|line| !needle.places(line).is_empty());
+    if needle.is_some_and(is_found) {
+        return None;
+    }
+    let mut part = part.clone();
+    *(if is_cut { &mut part.tail } else { &mut part.head }) = shown.into();
+    Some((at, part))
 }
 
 /// What a delivered message is headed by; `name` is what the lead calls itself, where that is known.

@@ -399,7 +399,13 @@ impl State {
         let item = self.item(reading)?;
         let offset = item.offset;
         let sheet = reading.sheets.get(&offset).map(|sheet| &**sheet);
-        let is_whole = matches!(sheet, Some(Sheet::Body(body, _)) if !body.is_folded) || sheet.is_none();
+        let is_whole = match sheet {
+            Some(Sheet::Body(body, folding)) => {
+                !body.is_folded && !layout::hides_report(body, item, *folding)
+            }
+            Some(Sheet::Large | Sheet::Gone) => false,
+            None => true,
+        };
         if is_whole && !self.unfolded.contains(&offset) {
             return Some("It is shown whole already.");
         }

@@ -2,63 +2,34 @@
 
 pub mod draw;
 
-use ratatui::layout::Position;
-
-use super::browse::Browser;
-use crate::console::intent::Intent;
+use super::listing::{Listing, Screen};
 use crate::model::Model;
 use crate::turn::statistics::Seat;
 
-/// What the operator sees of it.
-#[derive(Debug, Default)]
-pub struct State {
-    browser: Browser<String>,
+/// The seats, each known by its name.
+#[derive(Debug)]
+pub struct Seats;
+
+/// What the operator sees of them.
+pub type State = Screen<Seats>;
+
+impl Listing for Seats {
+    type Key = String;
+
+    fn keys(model: &Model) -> Vec<String> {
+        listed(model).into_iter().map(|seat| seat.name.clone()).collect()
+    }
+
+    fn of_row(model: &Model, row: usize) -> Option<usize> {
+        draw::seat_of_row(&listed(model), row)
+    }
 }
 
-impl State {
-    /// The seats as they were last looked at.
-    pub fn open(model: &Model) -> Self {
-        let mut state = Self::default();
-        state.follow(model);
-        state
-    }
-
-    /// Takes over what changed in the model: the cursor stays on its seat, or where that one stood.
-    pub fn follow(&mut self, model: &Model) {
-        self.browser.follow(&names(model));
-    }
-
-    /// What an intent does.
-    pub fn intent(&mut self, intent: Intent, model: &Model) {
-        self.browser.intent(intent, &names(model));
-    }
-
-    /// Puts the cursor on the seat that is drawn there.
-    pub fn click(&mut self, at: Position, model: &Model) {
-        let Some(row) = self.browser.click(at) else { return };
-        if let Some(seat) = draw::seat_of_row(&listed(model), row) {
-            self.browser.put(seat, &names(model));
-        }
-    }
-
-    /// Whether a seat is under the cursor whose detail is not open.
-    pub fn can_open(&self) -> bool {
-        self.browser.selected().is_some() && !self.browser.is_in_detail()
-    }
-
-    /// Backs out of the detail; says whether the turns stay open.
-    pub fn back(&mut self) -> bool {
-        self.browser.back()
-    }
-
+impl Screen<Seats> {
     /// The name of the seat under the cursor.
     pub fn seat(&self) -> Option<&str> {
-        self.browser.selected().map(String::as_str)
+        self.selected().map(String::as_str)
     }
-}
-
-fn names(model: &Model) -> Vec<String> {
-    listed(model).into_iter().map(|seat| seat.name.clone()).collect()
 }
 
 /// What stands together in the list.
