@@ -126,18 +126,9 @@ pub fn run(places: &Places, verb: &Verb, out: &mut Out) -> Result<Exit, Failure>
             let store = writing(places, what)?;
             let fail = |error: StoreError| failed(what, &error);
             let kept = store.find(name).map_err(fail)?;
-            let unusable = |why: &str| fail(StoreError::Unusable(why.to_owned()));
-            let mut memory = kept.memory.clone().map_err(|why| unusable(&why))?;
-            if kept.is_archived {
-                return Err(unusable("it was put away"));
-            }
-            memory.learn(*outcome);
-            store.update(&kept.name, &memory).map_err(fail)?;
-            let (mut name, mut is_archived) = (kept.name.clone(), false);
-            if memory.is_spent(now()) {
-                (name, is_archived) = (store.archive(&kept).map_err(fail)?, true);
-            }
-            told(&name, &memory, is_archived, out)
+            let learnt = store.learn(&kept, *outcome, now()).map_err(fail)?;
+            let memory = learnt.memory.map_err(|why| fail(StoreError::Unusable(why)))?;
+            told(&learnt.name, &memory, learnt.is_archived, out)
         }
         Verb::Archive { name } => {
             let what = "put the memory away";

@@ -107,4 +107,5 @@ mod transcript_screen;
 mod turn_log;
 mod turns;
 mod turns_wild;
+mod verifier;
 mod writing;
