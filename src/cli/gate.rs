@@ -250,12 +250,10 @@ impl Gated {
         object
             .raw("objections", &[b"[", &objections.join(&b","[..])[..], b"]"].concat())
             .raw("content_only", if self.content_only { b"true" } else { b"false" });
-        match &self.asked {
-            None => {}
-            Some(Ok((used, most))) => {
-                drop(object.number("attempt", (*used).into()).number("of", (*most).into()))
-            }
-            Some(Err(why)) => drop(object.raw("verdict", b"null").string("next", &why.code().into())),
+        if let Some(Ok((used, most))) = &self.asked {
+            object.number("attempt", (*used).into()).number("of", (*most).into());
+        } else if let Some(Err(why)) = &self.asked {
+            object.raw("verdict", b"null").string("next", &why.code().into());
         }
         let Some((verdict, step)) = &self.judged else {
             return String::from_utf8_lossy(&object.finish()).into_owned();

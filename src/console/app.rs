@@ -7,16 +7,21 @@ use std::time::Duration;
 use crossterm::event::KeyEvent;
 
 use super::drafts::{Draft, DraftKey};
+use super::errand::Errand;
 use super::files::{Place, Question};
+use super::gating::{Gates, Supervision};
 use super::guide::Guide;
 use super::history::History;
 use super::intent::{Context, Intent};
 use super::keymap::{Keymap, Pressed, Sequence};
+use super::lessons::Inserted;
 use super::pager::Paging;
 use super::snippets::Snippets;
 use super::text::{self, Visible};
 use super::theme::{Role, Theme};
-use super::view::{ask, diagnostics, help, inbox, peek, peers, roster, search, timeline, transcript, turns};
+use super::view::{
+    ask, diagnostics, help, inbox, lessons, peek, peers, roster, search, timeline, transcript, turns,
+};
 use crate::chief::inspection::Subject;
 use crate::chief::service::Request;
 use crate::contract::{SessionId, Timestamp, Untrusted, Uuid};
@@ -41,6 +46,8 @@ pub enum Effect {
     Copy(Untrusted),
     /// This shall be found out about files.
     Find(Question),
+    /// This shall be done for lessons or the gate.
+    Errand(Errand),
     /// The operator's editor shall have this text.
     Edit(String),
     /// This shall be read in the pager.
@@ -73,6 +80,8 @@ pub struct Settings {
     pub snippets: Snippets,
     /// Where the paths begin that are mentioned.
     pub place: Place,
+    /// What the configuration lets the console do for the supervisor.
+    pub supervision: Supervision,
     /// Whether to name the next key to try.
     pub guided: bool,
 }
@@ -94,6 +103,8 @@ pub enum Confirm {
     Leave,
     /// Quit although messages are queued.
     Quit,
+    /// Put the lesson of this name away.
+    Archive(String),
 }
 
 /// What lies over the roster, the last on top.
@@ -118,6 +129,8 @@ pub enum Layer {
     Transcript(Box<transcript::State>),
     /// The search in sessions.
     Search(Box<search::State>),
+    /// Lessons, or what is to become one.
+    Lessons(Box<lessons::State>),
 }
 
 /// What a request was for, while its outcome is not known.
@@ -151,6 +164,10 @@ pub struct App {
     pub(super) pending: Vec<(u64, Pending)>,
     /// What was sent from which draft, while no lead is known to have it.
     pub(super) on_their_way: Vec<(Uuid, DraftKey)>,
+    /// Lessons that were inserted into which draft.
+    pub(super) inserted: HashMap<DraftKey, Vec<Inserted>>,
+    /// What the gate found.
+    pub gates: Gates,
     pub(super) next_ticket: u64,
     pub(super) guide: Option<Guide>,
     /// What is being written out for the pager.
@@ -178,6 +195,8 @@ impl App {
             drafts: drafts.into_iter().map(|draft| (draft.key(), draft)).collect(),
             pending: Vec::new(),
             on_their_way: Vec::new(),
+            inserted: HashMap::new(),
+            gates: Gates::default(),
             next_ticket: 0,
             guide,
             paging: None,
@@ -209,6 +228,7 @@ impl App {
             Some(Layer::Timeline(_)) => Context::Timeline,
             Some(Layer::Transcript(state)) => state.context(),
             Some(Layer::Search(state)) => state.context(),
+            Some(Layer::Lessons(state)) => state.context(),
             None => self.roster.context(),
         }
     }
@@ -242,7 +262,11 @@ impl App {
                 Layer::Turns(state) => state.follow(&self.model),
                 Layer::Timeline(state) => state.follow(self.history.timeline()),
                 Layer::Search(state) => state.follow(&self.model),
-                Layer::Help(_) | Layer::Diagnostics(_) | Layer::Peek(_) | Layer::Transcript(_) => {}
+                Layer::Help(_)
+                | Layer::Diagnostics(_)
+                | Layer::Peek(_)
+                | Layer::Transcript(_)
+                | Layer::Lessons(_) => {}
             }
         }
         self.follow_transcript(now);
@@ -336,7 +360,8 @@ impl App {
                 | Layer::Peers(_)
                 | Layer::Turns(_)
                 | Layer::Peek(_)
-                | Layer::Timeline(_),
+                | Layer::Timeline(_)
+                | Layer::Lessons(_),
             ) => None,
             None => {
                 self.roster.typed(key, &self.model, now);
@@ -450,6 +475,13 @@ impl App {
             },
             Intent::Peek => self.peek(now),
             Intent::Timeline => self.toggle_timeline(),
+            Intent::Gate => self.gate(now),
+            Intent::Lessons => self.toggle_lessons(),
+            Intent::Learn => self.learn(now),
+            Intent::KeepLesson => self.keep_lesson(now),
+            Intent::OfferLessons => self.offer_lessons(now),
+            Intent::InsertLesson => self.insert_lesson(now),
+            Intent::ArchiveLesson => self.archive(now),
             Intent::Transcript => self.transcript(now),
             Intent::Page => self.page(now),
             Intent::SearchSessions => self.toggle_search(),
@@ -496,7 +528,9 @@ impl App {
             | Intent::PreviousError
             | Intent::NextError
             | Intent::Branches
-            | Intent::Thoughts => match self.layers.last_mut() {
+            | Intent::Thoughts
+            | Intent::LessonKind
+            | Intent::LessonScope => match self.layers.last_mut() {
                 Some(Layer::Ask(state)) => state.intent(intent),
                 Some(Layer::Help(state)) => state.intent(intent),
                 Some(Layer::Diagnostics(state)) => state.intent(intent),
@@ -511,6 +545,7 @@ impl App {
                     }
                 }
                 Some(Layer::Search(state)) => state.intent(intent, &self.model),
+                Some(Layer::Lessons(state)) => state.intent(intent),
                 None => self.roster.intent(intent, &self.model, now),
             },
         }

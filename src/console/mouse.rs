@@ -105,6 +105,7 @@ impl App {
             Some(Layer::Inbox(state)) => state.click(at),
             Some(Layer::Peers(state)) => state.click(at, &self.model),
             Some(Layer::Turns(state)) => state.click(at, &self.model),
+            Some(Layer::Lessons(state)) => state.click(at),
             Some(Layer::Timeline(state)) => state.click(at, self.history.timeline()),
             Some(
                 Layer::Ask(_)

@@ -26,6 +26,9 @@ impl App {
             (Intent::Open, Some(Layer::Search(state))) => state.hit(&self.model).is_some(),
             (Intent::Open, Some(Layer::Peers(state))) => !beside && state.can_open(),
             (Intent::Open, Some(Layer::Turns(state))) => !beside && state.can_open(),
+            (Intent::Open, Some(Layer::Lessons(state))) => !beside && state.can_open(),
+            (Intent::Gate, _) => self.settings.supervision.gate,
+            (Intent::OfferLessons, _) => self.settings.supervision.learning,
             _ => true,
         }
     }

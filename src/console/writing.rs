@@ -64,8 +64,14 @@ impl App {
         self.layers.push(Layer::Ask(Box::new(state)));
     }
 
+    /// Whether a message to `lead` is being written.
+    pub(super) fn is_writing_to(&self, lead: &SessionId) -> bool {
+        let is_it = |state: &ask::State| state.is_message() && state.is_composing() && state.lead() == lead;
+        self.layers.iter().any(|layer| matches!(layer, Layer::Ask(state) if is_it(state)))
+    }
+
     /// Whether nothing can be written here, which is said then.
-    fn is_barred(&mut self, now: Now) -> bool {
+    pub(super) fn is_barred(&mut self, now: Now) -> bool {
         let Standing::Barred { .. } = self.model.standing() else { return false };
         self.say(
             format_args!("You only watch: what you write could be neither sent nor kept."),

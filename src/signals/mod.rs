@@ -14,6 +14,7 @@ pub mod git;
 pub mod keys;
 pub mod memory;
 pub mod plan;
+pub mod quote;
 pub mod recite;
 pub mod rounds;
 pub mod secrets;

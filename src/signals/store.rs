@@ -138,6 +138,11 @@ impl Store {
         }
     }
 
+    /// The path of what is kept under `name`, safe to print.
+    pub fn shown(&self, name: &str) -> String {
+        durable::shown(&self.path(name)).to_string()
+    }
+
     fn path(&self, name: &str) -> PathBuf {
         self.root.join(format!("{name}.md"))
     }

@@ -10,6 +10,7 @@ use ratatui::layout::Rect;
 use super::list::Scroll;
 use super::mark_of;
 use crate::console::age::Ages;
+use crate::console::gating::Gates;
 use crate::console::intent::Intent;
 use crate::console::keymap::Keymap;
 use crate::console::paint::Pen;
@@ -79,6 +80,7 @@ pub fn draw(
     lead: Option<&Lead>,
     scroll: &Scroll,
     model: &Model,
+    gates: &Gates,
     now: Now,
     keymap: &Keymap,
     has_draft: bool,
@@ -96,7 +98,7 @@ pub fn draw(
         return;
     }
     let Some(lead) = lead else { return };
-    let lines = lines(lead, model, now, keymap, has_draft, usize::from(inside.width), pen, ages);
+    let lines = lines(lead, model, gates, now, keymap, has_draft, usize::from(inside.width), pen, ages);
     draw_lines(&lines, scroll, inside, pen);
 }
 
@@ -104,6 +106,7 @@ pub fn draw(
 fn lines(
     lead: &Lead,
     model: &Model,
+    gates: &Gates,
     now: Now,
     keymap: &Keymap,
     has_draft: bool,
@@ -135,6 +138,7 @@ fn lines(
             (text::line(if has_draft { " reply (a draft is kept)" } else { " reply" }), Role::Muted),
         ]));
     }
+    lines.extend(gates.section(&lead.session, model, now, keymap, room, ages));
     if let Some(unread) = model.mail().unread_by_lead.get(&lead.session) {
         let messages = if *unread == 1 { "message" } else { "messages" };
         lines.push(Line::Pieces(vec![

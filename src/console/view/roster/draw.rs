@@ -4,6 +4,7 @@ use ratatui::layout::Rect;
 
 use super::{Row, State};
 use crate::console::age::Ages;
+use crate::console::gating::Gates;
 use crate::console::paint::Pen;
 use crate::console::text::{self, Visible};
 use crate::console::theme::{Mark, Role};
@@ -13,9 +14,11 @@ use crate::herd::Lead;
 use crate::model::Model;
 
 /// Draws the list into `area`, frame included.
+#[allow(clippy::too_many_arguments)]
 pub fn draw(
     state: &State,
     model: &Model,
+    gates: &Gates,
     now: Now,
     area: Rect,
     focused: bool,
@@ -49,7 +52,7 @@ pub fn draw(
                 }
                 if let Some(lead) = row.lead(model) {
                     let collides = colliding.contains(&lead.session);
-                    draw_lead(lead, name, collides, model, now, line, pen, ages);
+                    draw_lead(lead, name, collides, model, gates, now, line, pen, ages);
                 }
             }
         }
@@ -82,6 +85,7 @@ fn draw_lead(
     name: &Visible,
     collides: bool,
     model: &Model,
+    gates: &Gates,
     now: Now,
     line: Rect,
     pen: &mut Pen<'_>,
@@ -119,6 +123,14 @@ fn draw_lead(
             pen.put(next, y, end, blocked, Role::Blocked);
         }
         right = at.saturating_sub(1);
+    }
+    if let Some((word, role)) = gates.word(&lead.session, model) {
+        let word = text::line(&*word);
+        if usize::from(right.saturating_sub(x)) > word.width() + 9 {
+            right = right.saturating_sub(word.width() as u16);
+            pen.put(right, y, end, &word, role);
+            right -= 1;
+        }
     }
     if collides && usize::from(right.saturating_sub(x)) > 8 {
         right -= 2;
