@@ -57,6 +57,7 @@ mod lead_listing;
 mod lead_scene;
 mod lead_side;
 mod lead_verbs;
+mod lessons_screen;
 mod managed;
 mod managed_herd;
 mod managed_mailboxes;
