@@ -279,10 +279,11 @@ impl Gated {
                 .push("What was changed was read again, but not checked: content, not behaviour.".to_owned());
         }
         match &self.judged {
-            None => match &self.asked {
-                Some(Err(why)) => lines.push(format!("Not verified: {why}.")),
-                _ => {}
-            },
+            None => {
+                if let Some(Err(why)) = &self.asked {
+                    lines.push(format!("Not verified: {why}."));
+                }
+            }
             Some((Verdict::Pass, _)) => lines.push("Verdict: pass".to_owned()),
             Some((Verdict::Indeterminate(why), step)) => {
                 lines.push(format!("Verdict: indeterminate, {why} ({})", step.as_str()));
