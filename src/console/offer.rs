@@ -27,6 +27,7 @@ impl App {
             (Intent::Open, Some(Layer::Peers(state))) => !beside && state.can_open(),
             (Intent::Open, Some(Layer::Turns(state))) => !beside && state.can_open(),
             (Intent::Open, Some(Layer::Lessons(state))) => !beside && state.can_open(),
+            (Intent::ArchiveLesson, Some(Layer::Lessons(state))) => state.selected().is_some(),
             (Intent::Gate, _) => self.settings.supervision.gate,
             (Intent::OfferLessons, _) => self.settings.supervision.learning,
             _ => true,
