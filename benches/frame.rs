@@ -62,6 +62,7 @@ fn console(leads: usize) -> App {
         keymap: Keymap::new(&BTreeMap::new()).unwrap(),
         theme: Theme::load(None, GlyphChoice::Unicode, |_| None).unwrap(),
         clock: |_| "09:12".to_owned(),
+        supervision: Default::default(),
         guided: false,
         snippets: Snippets::default(),
         place: Place { from: "/".into(), home: None },

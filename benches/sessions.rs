@@ -132,6 +132,7 @@ fn console(path: &Path) -> App {
         keymap: Keymap::new(&BTreeMap::new()).unwrap(),
         theme: Theme::load(None, GlyphChoice::Unicode, |_| None).unwrap(),
         clock: |_| "09:12".to_owned(),
+        supervision: Default::default(),
         guided: false,
         snippets: Snippets::default(),
         place: Place { from: "/".into(), home: None },

@@ -216,6 +216,11 @@ impl StateDir {
         self.root.join("learning")
     }
 
+    /// What is remembered of leads' claims.
+    pub fn claims(&self) -> PathBuf {
+        self.root.join("claims")
+    }
+
     /// The text copied last.
     pub fn copied(&self) -> PathBuf {
         self.root.join("copied.txt")

@@ -6,8 +6,9 @@ use std::path::Path;
 use super::{Exit, Failure, out};
 use crate::config::{Config, Environment, Places};
 use crate::console::files::Place;
+use crate::console::gating::Supervision;
 use crate::console::notify::delivery::Means;
-use crate::console::run::{self, Ended, Options, RunError};
+use crate::console::run::{self, Ended, Options, Ourselves, RunError};
 use crate::console::terminal::TerminalError;
 use crate::console::theme::Theme;
 use crate::herdr::PaneContext;
@@ -34,6 +35,7 @@ pub fn run(places: Places, socket: Located, config: Config, go_on: GoOn) -> Resu
     let pane = chief_pane(&go_on);
     let pid = std::process::id();
     let means = Means::of(&config.notify, |name| Environment::of_process().text(name));
+    let ourselves = Ourselves { program: std::env::current_exe().ok(), options: places.to_options() };
     let options = Options {
         socket,
         agent_dir: places.agent_dir,
@@ -56,6 +58,15 @@ pub fn run(places: Places, socket: Located, config: Config, go_on: GoOn) -> Resu
             from: std::env::current_dir().unwrap_or_else(|_| "/".into()),
             home: environment.home().map(Path::to_owned),
         },
+        supervision: config.supervisor.as_ref().filter(|it| it.enabled).map_or_else(
+            Supervision::default,
+            |supervisor| Supervision {
+                gate: supervisor.gate.enabled,
+                git: supervisor.gate.git,
+                learning: supervisor.learning.enabled,
+            },
+        ),
+        ourselves,
         guided: std::env::var_os("HEADMAN_DEMO").is_some(),
     };
     match run::run(options) {

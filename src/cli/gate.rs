@@ -1,5 +1,7 @@
 //! `headman gate`: whether what a lead claims to be done may be. Free checks first; then the evidence for a
-//! verifier, or what a verifier's answer is worth. Nothing is sent to the lead.
+//! verifier of the operator's, and what its answer is worth. Nothing is sent to the lead.
+
+mod verify;
 
 use std::path::{Path, PathBuf};
 
@@ -51,6 +53,12 @@ pub struct Arguments {
     /// The answer that a verifier gave before
     #[arg(long, value_name = "FILE")]
     earlier: Option<PathBuf>,
+    /// Only look for what speaks against the claim; ask no verifier
+    #[arg(long, conflicts_with_all = ["dry_run", "verdict"])]
+    no_verifier: bool,
+    /// End the verifier once standard input ends, as a program wants it that starts this one
+    #[arg(long, conflicts_with = "verdict")]
+    ends_with_input: bool,
 }
 
 /// What came of it.
@@ -58,6 +66,8 @@ struct Gated {
     objections: Vec<Objection>,
     content_only: bool,
     judged: Option<(Verdict, Step)>,
+    /// Where a verifier might have been asked: how many runs there were of how many, or why it was not.
+    asked: Option<Result<(u32, u32), verify::Why>>,
 }
 
 /// Runs the verb.
@@ -81,7 +91,7 @@ pub fn run(
     let exists = |path: &str| base.join(path).exists();
     let objections = gate::objections(watched.watch.changes(), plan.as_ref(), exists);
     let content_only = watched.watch.mark() == Mark::ContentOnly;
-    let mut gated = Gated { objections, content_only, judged: None };
+    let mut gated = Gated { objections, content_only, judged: None, asked: None };
     if gated.objections.is_empty() && (arguments.dry_run || arguments.verdict.is_some()) {
         let earlier = arguments.earlier.as_deref().map(read_earlier).transpose()?.unwrap_or_default();
         let evidence = evidence(&config, &watched, arguments, earlier)?;
@@ -92,15 +102,33 @@ pub fn run(
             }
             Some(path) => gated.judged = Some(judge(&config, &watched, &evidence, path)?),
         }
+    } else if gated.objections.is_empty() && !arguments.no_verifier {
+        let claims = standing.advice == Some(Advice::Gate);
+        let asking = verify::Asking { places: &places()?, config: &config, watched: &watched, claims };
+        match asking.ask(arguments.ends_with_input, |earlier| {
+            let earlier = match &arguments.earlier {
+                Some(path) => read_earlier(path)?,
+                None => earlier,
+            };
+            evidence(&config, &watched, arguments, earlier)
+        })? {
+            verify::Came::NotAsked(why) => gated.asked = Some(Err(why)),
+            verify::Came::Ended(exit) => return Ok(exit),
+            verify::Came::Judged { verdict, step, used, most } => {
+                gated.judged = Some((verdict, step));
+                gated.asked = Some(Ok((used, most)));
+            }
+        }
     }
     if out.is_json() {
         out.json(&gated.to_json())?;
     } else {
         out.text(&gated.plain())?;
     }
-    let passed = match &gated.judged {
-        None => gated.objections.is_empty(),
-        Some((_, step)) => *step == Step::Verified,
+    let passed = match (&gated.judged, &gated.asked) {
+        (Some((_, step)), _) => *step == Step::Verified,
+        (None, Some(Err(why))) => why.is_no_objection(),
+        (None, _) => gated.objections.is_empty(),
     };
     Ok(if passed { Exit::Done } else { Exit::No })
 }
@@ -200,7 +228,7 @@ fn judge(
     if !evidence.earlier_gaps.is_empty() {
         attempts.take(Verdict::Gaps(evidence.earlier_gaps.clone()), 0, most);
     }
-    let verdict = gate::verdict(true, &answer, evidence);
+    let verdict = gate::verdict(Ok(()), &answer, evidence);
     // The lead has worked on since the earlier answer, or it would not be asked about again.
     let step = attempts.take(verdict.clone(), watched.watch.count().max(1), most);
     Ok((verdict, step))
@@ -222,6 +250,11 @@ impl Gated {
         object
             .raw("objections", &[b"[", &objections.join(&b","[..])[..], b"]"].concat())
             .raw("content_only", if self.content_only { b"true" } else { b"false" });
+        if let Some(Ok((used, most))) = &self.asked {
+            object.number("attempt", (*used).into()).number("of", (*most).into());
+        } else if let Some(Err(why)) = &self.asked {
+            object.raw("verdict", b"null").string("next", &why.code().into());
+        }
         let Some((verdict, step)) = &self.judged else {
             return String::from_utf8_lossy(&object.finish()).into_owned();
         };
@@ -231,7 +264,7 @@ impl Gated {
             Verdict::Indeterminate(why) => ("indeterminate", &[][..], Some(why.to_string())),
         };
         object.string("verdict", &name.into()).raw("gaps", &gate::json_texts(gaps));
-        object.optional("why", why.as_deref().map(Into::into).as_ref()).string("next", &next(step).into());
+        object.optional("why", why.as_deref().map(Into::into).as_ref()).string("next", &step.as_str().into());
         String::from_utf8_lossy(&object.finish()).into_owned()
     }
 
@@ -246,26 +279,23 @@ impl Gated {
                 .push("What was changed was read again, but not checked: content, not behaviour.".to_owned());
         }
         match &self.judged {
-            None => {}
+            None => {
+                if let Some(Err(why)) = &self.asked {
+                    lines.push(format!("Not verified: {why}."));
+                }
+            }
             Some((Verdict::Pass, _)) => lines.push("Verdict: pass".to_owned()),
             Some((Verdict::Indeterminate(why), step)) => {
-                lines.push(format!("Verdict: indeterminate, {why} ({})", next(step)));
+                lines.push(format!("Verdict: indeterminate, {why} ({})", step.as_str()));
             }
             Some((Verdict::Gaps(gaps), step)) => {
-                lines.push(format!("Verdict: gaps ({})", next(step)));
+                lines.push(format!("Verdict: gaps ({})", step.as_str()));
                 lines.push(format!("Draft: {}", gate::draft(gaps)));
             }
         }
+        if let Some(Ok((used, most))) = self.asked {
+            lines.push(format!("The verifier was asked {used} of {most} times in this turn of the user's."));
+        }
         lines.join("\n")
-    }
-}
-
-fn next(step: &Step) -> &'static str {
-    match step {
-        Step::Verified => "verified",
-        Step::Draft(_) => "draft",
-        Step::Again(_) => "again",
-        Step::Exhausted => "exhausted",
-        Step::SameGaps => "same_gaps",
     }
 }

@@ -1,7 +1,5 @@
 //! `headman memory`: lessons and orientation, each quoted from what an operator wrote to a lead.
 
-use std::path::PathBuf;
-
 use clap::{Args, Subcommand};
 
 use super::failure::{Exit, Failure};
@@ -11,13 +9,9 @@ use super::supervise::{Subject, now};
 use crate::chief::state_dir::StateDir;
 use crate::config::Places;
 use crate::contract::json::{ObjectWriter, number_text};
-use crate::pi::said::{self, Said};
 use crate::signals::memory::{Kind, Memory, Outcome, ranked, sanitised};
-use crate::signals::secrets::masked;
+use crate::signals::quote::{self, NotKept, Wanted};
 use crate::signals::store::{Kept, Store, StoreError};
-
-/// Characters that a quote has at most, and at least.
-const QUOTE: std::ops::RangeInclusive<usize> = 8..=4_000;
 
 /// What is wanted.
 #[derive(Debug, Subcommand)]
@@ -126,18 +120,9 @@ pub fn run(places: &Places, verb: &Verb, out: &mut Out) -> Result<Exit, Failure>
             let store = writing(places, what)?;
             let fail = |error: StoreError| failed(what, &error);
             let kept = store.find(name).map_err(fail)?;
-            let unusable = |why: &str| fail(StoreError::Unusable(why.to_owned()));
-            let mut memory = kept.memory.clone().map_err(|why| unusable(&why))?;
-            if kept.is_archived {
-                return Err(unusable("it was put away"));
-            }
-            memory.learn(*outcome);
-            store.update(&kept.name, &memory).map_err(fail)?;
-            let (mut name, mut is_archived) = (kept.name.clone(), false);
-            if memory.is_spent(now()) {
-                (name, is_archived) = (store.archive(&kept).map_err(fail)?, true);
-            }
-            told(&name, &memory, is_archived, out)
+            let learnt = store.learn(&kept, *outcome, now()).map_err(fail)?;
+            let memory = learnt.memory.map_err(|why| fail(StoreError::Unusable(why)))?;
+            told(&learnt.name, &memory, learnt.is_archived, out)
         }
         Verb::Archive { name } => {
             let what = "put the memory away";
@@ -224,81 +209,34 @@ fn list(store: &Store, wanted: &List, out: &mut Out) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// What was read of the session to keep a quote of it.
-#[derive(Default)]
-struct Quoted {
-    /// The entry of the operator's that holds it, the latest.
-    entry: Option<String>,
-    cwd: Option<String>,
-}
-
 fn add(places: &Places, added: &Add, out: &mut Out) -> Result<Exit, Failure> {
     let what = "keep the quote";
-    let no = |code, why: &str, hint: &str| Failure::new(Exit::No, code, format!("can't {what}: {why}"), hint);
-    let quote = added.quote.trim();
-    if !QUOTE.contains(&quote.chars().count()) {
-        return Err(Failure::usage(
-            format!("can't {what}: it has less than 8 or more than 4,000 characters"),
-            "Quote a sentence or two",
-        ));
-    }
-    if added.title.trim().is_empty() {
-        return Err(Failure::usage(format!("can't {what}: it has no title"), "Give one with --title"));
-    }
-    if masked(quote) != quote || masked(&added.title) != added.title {
-        return Err(no("secret", "it holds what looks like a credential", "Quote less of it"));
-    }
-    let (path, session): (PathBuf, _) = added.subject.file(what, || Ok(places.clone()))?;
-    let begin = |header: &crate::pi::session::Header| Quoted {
-        entry: None,
-        cwd: header.cwd.as_ref().map(|cwd| cwd.to_str_lossy().into_owned()),
-    };
-    let (quoted, read) = said::fold(&path, session.as_ref(), begin, |quoted, step| {
-        if let Said::User(text) | Said::Chief(text) = &step.said
-            && text.contains(quote)
-        {
-            quoted.entry = Some(step.entry);
-        }
-    })
-    .map_err(|error| super::transcript::unread(what, &error))?;
-    let Some(entry) = quoted.entry else {
-        let why = "no operator wrote it in that session, word for word";
-        return Err(no("not_quoted", why, "Copy it from `headman transcript --full`"));
-    };
-    let of_session = read.header.session.as_untrusted().to_str_lossy().into_owned();
-    let project = added.project.clone().or_else(|| {
-        let cwd = quoted.cwd.as_deref()?.trim_end_matches('/');
-        cwd.rsplit('/').next().map(str::to_owned)
-    });
-    let (importance, confidence) = added.kind.weights();
-    let memory = Memory {
-        title: added.title.trim().to_owned(),
-        content: quote.to_owned(),
+    let wanted = Wanted {
+        quote: added.quote.clone(),
+        title: added.title.clone(),
         kind: added.kind,
-        importance,
-        confidence,
-        tags: added.tags.clone(),
-        source: format!("{of_session}#{entry}"),
+        project: added.project.clone(),
         role: added.role.clone(),
-        project: project.unwrap_or_default(),
         is_global: added.global,
-        created: now() / 1000 * 1000,
+        tags: added.tags.clone(),
     };
-    let store = writing(places, what)?;
-    let all = store.list().map_err(|error| failed(what, &error))?;
-    let is_of_run = |it: &&Kept| {
-        let of = |memory: &Memory| {
-            memory.kind == added.kind
-                && memory.source.rsplit_once('#').is_some_and(|(it, _)| it == of_session)
-        };
-        it.memory.as_ref().is_ok_and(of)
-    };
-    if all.iter().filter(is_of_run).count() >= added.kind.most() {
-        let why = format!("{} of that kind are kept of this session already", added.kind.most());
-        return Err(no("enough", &why, "Keep what will matter in other sessions"));
-    }
-    let name = store.add(&memory).map_err(|error| failed(what, &error))?;
+    let (path, session) = added.subject.file(what, || Ok(places.clone()))?;
+    let memory = quote::quoted(&wanted, &path, session.as_ref(), now()).map_err(|why| not_kept(what, why))?;
+    let name = quote::keep(&writing(places, what)?, &memory).map_err(|why| not_kept(what, why))?;
     told(&name, &memory, false, out)
+}
+
+fn not_kept(what: &str, why: NotKept) -> Failure {
+    let no = |code, hint: &str| Failure::new(Exit::No, code, format!("can't {what}: {why}"), hint);
+    match &why {
+        NotKept::Length => Failure::usage(format!("can't {what}: {why}"), "Quote a sentence or two"),
+        NotKept::NoTitle => Failure::usage(format!("can't {what}: {why}"), "Give one with --title"),
+        NotKept::Secret => no("secret", "Quote less of it"),
+        NotKept::NotQuoted => no("not_quoted", "Copy it from `headman transcript --full`"),
+        NotKept::Enough(_) => no("enough", "Keep what will matter in other sessions"),
+        NotKept::Session(error) => super::transcript::unread(what, error),
+        NotKept::Store(error) => failed(what, error),
+    }
 }
 
 fn told(name: &str, memory: &Memory, is_archived: bool, out: &mut Out) -> Result<Exit, Failure> {

@@ -39,6 +39,8 @@ pub struct Subject {
 pub(super) struct Watched {
     /// What it shows.
     pub watch: Watch,
+    /// Whose it is.
+    pub session: SessionId,
     /// Its rounds.
     pub outcomes: Vec<Outcome>,
     /// The lead that has it; none where a file was named.
@@ -117,7 +119,8 @@ impl Subject {
             Some(lead) => last_message(&places()?, &lead.session, watch.asked_at()),
             None => None,
         };
-        Ok(Watched { watch, outcomes, lead, last_message })
+        let session = read.header.session;
+        Ok(Watched { watch, session, outcomes, lead, last_message })
     }
 }
 

@@ -107,32 +107,24 @@ fn event_type(arguments: &Arguments) -> Result<Option<String>, Failure> {
     })
 }
 
-struct Turn<'a> {
-    places: &'a Places,
-    seat: String,
-    adapter: String,
-    event: Option<String>,
-    attempts: u32,
-    settings: Settings,
+/// A turn that is supervised: whose it is, for the log, and what holds for it.
+pub(super) struct Turn<'a> {
+    pub(super) places: &'a Places,
+    pub(super) seat: String,
+    pub(super) adapter: String,
+    pub(super) event: Option<String>,
+    pub(super) attempts: u32,
+    pub(super) settings: Settings,
 }
 
 impl Turn<'_> {
     async fn run(&self, command: &[OsString], delivery: Option<Delivery>) -> std::io::Result<Exit> {
         let (mut asked, signals) = listen()?;
         let logs = &self.places.turn_logs;
-        let mut log = Log { warned: false };
+        let mut log = Log::default();
         let id = Uuid::random();
         // A log that can't be written harms no turn.
-        let made = match logs.is_named {
-            true => Ok(()),
-            false => StateDir::make(&self.places.state_dir).map_err(|error| error.to_string()),
-        };
-        let announced = made.and_then(|()| {
-            logs.make().map_err(|error| error.to_string())?;
-            running::take_left(&logs.ours).iter().for_each(tell_left);
-            running::announce(&logs.ours, &self.seat, &self.adapter, id, ledger::now())
-        });
-        let announced = announced.map_err(|why| log.warn(&why));
+        let announced = self.announce(id).map_err(|why| log.warn(&why));
         let is_logged = announced.is_ok();
         let job = Job {
             command,
@@ -142,6 +134,7 @@ impl Turn<'_> {
             stdout: Some(Passage::to(std::io::stdout())?),
             stderr: Some(Passage::to(std::io::stderr())?),
             keep: 0,
+            most: None,
             in_our_group: std::io::stdin().is_terminal(),
             program: std::env::current_exe()?,
         };
@@ -169,7 +162,22 @@ impl Turn<'_> {
         Ok(exit_of(&settled, outcome, ended_by))
     }
 
-    fn line(&self, settled: &Settled) -> Line {
+    /// Says that the turn runs, for as long as what is given lives.
+    ///
+    /// # Errors
+    /// Why it can't be logged.
+    pub(super) fn announce(&self, id: Uuid) -> Result<running::Announced, String> {
+        let logs = &self.places.turn_logs;
+        if !logs.is_named {
+            StateDir::make(&self.places.state_dir).map_err(|error| error.to_string())?;
+        }
+        logs.make().map_err(|error| error.to_string())?;
+        running::take_left(&logs.ours).iter().for_each(tell_left);
+        running::announce(&logs.ours, &self.seat, &self.adapter, id, ledger::now())
+    }
+
+    /// What the log says of it, should it have failed.
+    pub(super) fn line(&self, settled: &Settled) -> Line {
         let status = settled.status;
         let ended = time(settled.ended.as_millis());
         Line {
@@ -236,12 +244,13 @@ impl Turn<'_> {
 }
 
 /// Warns once that a log can't be written.
-struct Log {
+#[derive(Default)]
+pub(super) struct Log {
     warned: bool,
 }
 
 impl Log {
-    fn warn(&mut self, why: &str) {
+    pub(super) fn warn(&mut self, why: &str) {
         if !std::mem::replace(&mut self.warned, true) {
             note(&format!("the turn is not logged: {why}"));
         }
@@ -259,7 +268,8 @@ fn tell_left(left: &running::Running) {
 
 /// Tells what asks a turn to end, and which signal was the first to do so. One that was ignored when we were started
 /// (`nohup`) stays so.
-fn listen() -> std::io::Result<(mpsc::UnboundedReceiver<End>, tokio::sync::watch::Receiver<Option<i32>>)> {
+pub(super) fn listen()
+-> std::io::Result<(mpsc::UnboundedReceiver<End>, tokio::sync::watch::Receiver<Option<i32>>)> {
     let (sender, asked) = mpsc::unbounded_channel();
     let (first, by) = tokio::sync::watch::channel(None);
     let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup(), SignalKind::quit()];

@@ -156,6 +156,18 @@ impl Places {
             socket: locate::locate(named.socket.as_deref(), home_var),
         })
     }
+
+    /// The options that name them to another process of ours.
+    pub fn to_options(&self) -> Vec<OsString> {
+        let socket = self.socket.as_ref().ok().map(|socket| ("--socket", socket.path.clone()));
+        let config = self.config_is_named.then(|| ("--config", self.config.clone().into()));
+        let always = [
+            ("--agent-dir", self.agent_dir.path().to_owned().into()),
+            ("--state-dir", self.state_dir.clone().into()),
+        ];
+        let named = socket.into_iter().chain(config).chain(always);
+        named.flat_map(|(option, value): (&str, OsString)| [option.into(), value]).collect()
+    }
 }
 
 /// From the working directory, where it is relative.

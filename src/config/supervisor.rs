@@ -54,6 +54,9 @@ pub struct Gate {
     pub command: Vec<String>,
     /// How often it may run for one claim.
     pub max_attempts: NonZeroU32,
+    /// Whether the console lets git look at the directory that the lead works in.
+    #[serde(default)]
+    pub git: bool,
 }
 
 /// `[supervisor.plan]`

@@ -81,6 +81,10 @@ impl App {
             self.open_signal();
             return;
         }
+        if let Some(Layer::Lessons(state)) = self.layers.last_mut() {
+            state.intent(Intent::Open);
+            return;
+        }
         if let Some(Layer::Search(_)) = self.layers.last() {
             self.open_found();
             return;
@@ -144,6 +148,7 @@ impl App {
                 None
             }
             Some(Layer::Search(state)) => state.hit(&self.model).map(|hit| hit.text.as_str().into()),
+            Some(Layer::Lessons(state)) => state.text().map(Untrusted::from),
             Some(Layer::Help(_)) => None,
             None => self.roster.selected().map(|lead| match self.model.lead(lead) {
                 Some(crate::herd::Lead { pending_ask: Some(ask), .. }) => ask.question.clone(),

@@ -7,17 +7,20 @@ use std::time::Duration;
 use crossterm::event::KeyEvent;
 
 use super::drafts::{Draft, DraftKey};
+use super::errand::Errand;
 use super::files::{Place, Question};
+use super::gating::{Gates, Supervision};
 use super::guide::Guide;
 use super::history::History;
 use super::intent::{Context, Intent};
 use super::keymap::{Keymap, Pressed, Sequence};
+use super::lessons::Inserted;
 use super::pager::Paging;
 use super::snippets::Snippets;
 use super::text::{self, Visible};
 use super::theme::{Role, Theme};
 use super::view::{
-    ask, diagnostics, help, inbox, peek, peers, roster, search, signals, timeline, transcript, turns,
+    ask, diagnostics, help, inbox, lessons, peek, peers, roster, search, signals, timeline, transcript, turns,
 };
 use crate::chief::inspection::Subject;
 use crate::chief::service::Request;
@@ -44,6 +47,8 @@ pub enum Effect {
     Copy(Untrusted),
     /// This shall be found out about files.
     Find(Question),
+    /// This shall be done for lessons or the gate.
+    Errand(Errand),
     /// The operator's editor shall have this text.
     Edit(String),
     /// This shall be read in the pager.
@@ -76,6 +81,8 @@ pub struct Settings {
     pub snippets: Snippets,
     /// Where the paths begin that are mentioned.
     pub place: Place,
+    /// What the configuration lets the console do for the supervisor.
+    pub supervision: Supervision,
     /// Whether to name the next key to try.
     pub guided: bool,
 }
@@ -97,6 +104,8 @@ pub enum Confirm {
     Leave,
     /// Quit although messages are queued.
     Quit,
+    /// Put the lesson of this name away.
+    Archive(String),
 }
 
 /// What lies over the roster, the last on top.
@@ -123,6 +132,8 @@ pub enum Layer {
     Transcript(Box<transcript::State>),
     /// The search in sessions.
     Search(Box<search::State>),
+    /// Lessons, or what is to become one.
+    Lessons(Box<lessons::State>),
 }
 
 /// What a request was for, while its outcome is not known.
@@ -158,6 +169,10 @@ pub struct App {
     pub(super) on_their_way: Vec<(Uuid, DraftKey)>,
     /// What was recited to each lead last.
     pub(super) recited: HashMap<SessionId, Recital>,
+    /// Lessons that were inserted into which draft.
+    pub(super) inserted: HashMap<DraftKey, Vec<Inserted>>,
+    /// What the gate found.
+    pub gates: Gates,
     pub(super) next_ticket: u64,
     pub(super) guide: Option<Guide>,
     /// What is being written out for the pager.
@@ -186,6 +201,8 @@ impl App {
             pending: Vec::new(),
             on_their_way: Vec::new(),
             recited: HashMap::new(),
+            inserted: HashMap::new(),
+            gates: Gates::default(),
             next_ticket: 0,
             guide,
             paging: None,
@@ -218,6 +235,7 @@ impl App {
             Some(Layer::Timeline(_)) => Context::Timeline,
             Some(Layer::Transcript(state)) => state.context(),
             Some(Layer::Search(state)) => state.context(),
+            Some(Layer::Lessons(state)) => state.context(),
             None => self.roster.context(),
         }
     }
@@ -252,7 +270,11 @@ impl App {
                 Layer::Signals(state) => state.follow(&self.model),
                 Layer::Timeline(state) => state.follow(self.history.timeline()),
                 Layer::Search(state) => state.follow(&self.model),
-                Layer::Help(_) | Layer::Diagnostics(_) | Layer::Peek(_) | Layer::Transcript(_) => {}
+                Layer::Help(_)
+                | Layer::Diagnostics(_)
+                | Layer::Peek(_)
+                | Layer::Transcript(_)
+                | Layer::Lessons(_) => {}
             }
         }
         self.follow_transcript(now);
@@ -347,7 +369,8 @@ impl App {
                 | Layer::Turns(_)
                 | Layer::Signals(_)
                 | Layer::Peek(_)
-                | Layer::Timeline(_),
+                | Layer::Timeline(_)
+                | Layer::Lessons(_),
             ) => None,
             None => {
                 self.roster.typed(key, &self.model, now);
@@ -464,6 +487,13 @@ impl App {
             Intent::Steer => self.steer(now),
             Intent::Recite => self.recite(now),
             Intent::Timeline => self.toggle_timeline(),
+            Intent::Gate => self.gate(now),
+            Intent::Lessons => self.toggle_lessons(),
+            Intent::Learn => self.learn(now),
+            Intent::KeepLesson => self.keep_lesson(now),
+            Intent::OfferLessons => self.offer_lessons(now),
+            Intent::InsertLesson => self.insert_lesson(now),
+            Intent::ArchiveLesson => self.archive(now),
             Intent::Transcript => self.transcript(now),
             Intent::Page => self.page(now),
             Intent::SearchSessions => self.toggle_search(),
@@ -510,7 +540,9 @@ impl App {
             | Intent::PreviousError
             | Intent::NextError
             | Intent::Branches
-            | Intent::Thoughts => match self.layers.last_mut() {
+            | Intent::Thoughts
+            | Intent::LessonKind
+            | Intent::LessonScope => match self.layers.last_mut() {
                 Some(Layer::Ask(state)) => state.intent(intent),
                 Some(Layer::Help(state)) => state.intent(intent),
                 Some(Layer::Diagnostics(state)) => state.intent(intent),
@@ -526,6 +558,7 @@ impl App {
                     }
                 }
                 Some(Layer::Search(state)) => state.intent(intent, &self.model),
+                Some(Layer::Lessons(state)) => state.intent(intent),
                 None => self.roster.intent(intent, &self.model, now),
             },
         }

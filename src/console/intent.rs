@@ -85,6 +85,24 @@ pub enum Intent {
     Timeline,
     /// Show what was said in the selected lead's session.
     Transcript,
+    /// Hold the selected lead's claim against the gate, or end that.
+    Gate,
+    /// Show what lessons are kept.
+    Lessons,
+    /// Keep something of the message under the cursor as a lesson.
+    Learn,
+    /// Keep what was chosen.
+    KeepLesson,
+    /// A lesson or an orientation.
+    LessonKind,
+    /// For the project or everywhere.
+    LessonScope,
+    /// Put the lesson under the cursor away.
+    ArchiveLesson,
+    /// List the lessons that fit what is being written.
+    OfferLessons,
+    /// Insert the lesson under the cursor.
+    InsertLesson,
     /// The user's message before.
     PreviousTurn,
     /// The next one.
@@ -176,13 +194,19 @@ pub enum Context {
     Branches,
     /// The search in sessions.
     Search,
+    /// What lessons are kept.
+    Lessons,
+    /// What of a message is to become a lesson.
+    Quote,
+    /// The lessons that fit what is being written.
+    Offered,
     /// A question of the console's.
     Confirm,
 }
 
 impl Context {
     /// All of them, in the help's order.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 22] = [
         Context::Global,
         Context::Roster,
         Context::Detail,
@@ -201,6 +225,9 @@ impl Context {
         Context::Transcript,
         Context::Branches,
         Context::Search,
+        Context::Lessons,
+        Context::Quote,
+        Context::Offered,
         Context::Confirm,
     ];
 
@@ -225,6 +252,9 @@ impl Context {
             Context::Transcript => "Transcript",
             Context::Branches => "Branches",
             Context::Search => "Search in sessions",
+            Context::Lessons => "Lessons",
+            Context::Quote => "What is to be kept",
+            Context::Offered => "Lessons that fit",
             Context::Confirm => "Question",
         }
     }
@@ -261,8 +291,8 @@ pub struct Action {
 }
 
 use Context::{
-    Ask, Branches, Composer, Confirm, Detail, Filter, Global, Help, Inbox, Paths, Peek, Peers, Roster,
-    Search, Signals, Timeline, Transcript, Turns,
+    Ask, Branches, Composer, Confirm, Detail, Filter, Global, Help, Inbox, Lessons, Offered, Paths, Peek,
+    Peers, Quote, Roster, Search, Signals, Timeline, Transcript, Turns,
 };
 
 const ANYWHERE: &[Context] = &[Global, Composer, Paths, Filter, Confirm];
@@ -312,6 +342,14 @@ pub const ACTIONS: &[Action] = &[
         "Insert what a compacted session's user said to hold",
         Intent::Recite,
     ),
+    action(
+        "offer-lessons",
+        &["alt-l"],
+        FIELD,
+        "lessons",
+        "List the lessons that fit what is written",
+        Intent::OfferLessons,
+    ),
     action("complete", &["tab"], &[Paths], "take", "Take the chosen path", Intent::Complete),
     action("next-path", &["down", "ctrl-n"], &[Paths], "choose", "Choose the next path", Intent::NextPath),
     action("previous-path", &["up", "ctrl-p"], &[Paths], "", "Choose the path before", Intent::PreviousPath),
@@ -357,10 +395,36 @@ pub const ACTIONS: &[Action] = &[
     action(
         "open",
         &["enter"],
-        &[Roster, Detail, Inbox, Peers, Search, Branches, Timeline, Turns, Signals],
+        &[Roster, Detail, Inbox, Peers, Search, Branches, Timeline, Turns, Signals, Lessons],
         "open",
         "Open what is selected",
         Intent::Open,
+    ),
+    action("keep-lesson", &["enter"], &[Quote], "keep", "Keep it, word for word", Intent::KeepLesson),
+    action("lesson-kind", &["K"], &[Quote], "kind", "A lesson or an orientation", Intent::LessonKind),
+    action(
+        "lesson-scope",
+        &["S"],
+        &[Quote],
+        "where",
+        "For the session's project or everywhere",
+        Intent::LessonScope,
+    ),
+    action(
+        "insert-lesson",
+        &["enter"],
+        &[Offered],
+        "insert",
+        "Insert the lesson into the message",
+        Intent::InsertLesson,
+    ),
+    action(
+        "archive-lesson",
+        &["a"],
+        &[Lessons],
+        "put away",
+        "Put the lesson away; nothing is deleted",
+        Intent::ArchiveLesson,
     ),
     action("unfold", &["enter"], &[Transcript], "unfold", "Unfold the entry, or fold it", Intent::Unfold),
     action(
@@ -449,8 +513,24 @@ pub const ACTIONS: &[Action] = &[
         "Only leads that wait, or all",
         Intent::WaitingOnly,
     ),
+    action(
+        "gate",
+        &["V"],
+        LEADS,
+        "gate",
+        "Hold the lead's claim against the gate, or end that",
+        Intent::Gate,
+    ),
     action("peek", &["p"], AT_PANE, "peek", "What is on the lead's pane, read only", Intent::Peek),
     action("thoughts", &["T"], &[Transcript], "thoughts", "What models thought, or not", Intent::Thoughts),
+    action(
+        "learn",
+        &["L"],
+        &[Transcript],
+        "lesson",
+        "Keep something of what you wrote as a lesson",
+        Intent::Learn,
+    ),
     action("pager", &["e"], &[Transcript], "pager", "Open a copy of it in the pager", Intent::Page),
     action("copy", &["y"], BROWSING, "copy", "Copy what is selected", Intent::Copy),
     action("up", &["k", "up"], BROWSING, "", "Up", Intent::Up),
@@ -492,6 +572,7 @@ pub const ACTIONS: &[Action] = &[
         "Search what was said in the sessions of all leads",
         Intent::SearchSessions,
     ),
+    action("lessons", &["M"], BROWSING, "", "What lessons are kept", Intent::Lessons),
     action("turns", &["o"], BROWSING, "", "How supervised turns went, and what runs", Intent::Turns),
     action(
         "signals",

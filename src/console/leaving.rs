@@ -1,6 +1,7 @@
 //! The ways out: of a layer, of Chief mode, of the console, with what has to be asked before.
 
 use super::app::{App, Confirm, Effect, Layer, Pending};
+use super::errand::Errand;
 use super::theme::Role;
 use crate::chief::service::Request;
 use crate::fact::{Desk, Now, Standing};
@@ -38,6 +39,7 @@ impl App {
             Some(Layer::Signals(state)) => state.back(),
             Some(Layer::Transcript(state)) => state.back(),
             Some(Layer::Search(state)) => state.back(),
+            Some(Layer::Lessons(state)) => state.back(),
             None => {
                 self.roster.back(&self.model, now);
                 return;
@@ -89,6 +91,9 @@ impl App {
         match self.confirm.take() {
             Some(Confirm::Leave) if yes => self.request(Pending::Leave, |ticket| Request::Leave { ticket }),
             Some(Confirm::Quit) if yes => self.effects.push_back(Effect::Quit),
+            Some(Confirm::Archive(name)) if yes => {
+                self.effects.push_back(Effect::Errand(Errand::Archive(name)));
+            }
             Some(_) | None => {}
         }
     }

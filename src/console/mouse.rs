@@ -106,6 +106,7 @@ impl App {
             Some(Layer::Peers(state)) => state.click(at, &self.model),
             Some(Layer::Turns(state)) => state.click(at, &self.model),
             Some(Layer::Signals(state)) => state.click(at, &self.model),
+            Some(Layer::Lessons(state)) => state.click(at),
             Some(Layer::Timeline(state)) => state.click(at, self.history.timeline()),
             Some(
                 Layer::Ask(_)

@@ -30,6 +30,10 @@ impl App {
                 state.entry(&self.model).is_some() || (!beside && state.can_open())
             }
             (Intent::Steer, _) => self.steered().is_some(),
+            (Intent::Open, Some(Layer::Lessons(state))) => !beside && state.can_open(),
+            (Intent::ArchiveLesson, Some(Layer::Lessons(state))) => state.selected().is_some(),
+            (Intent::Gate, _) => self.settings.supervision.gate,
+            (Intent::OfferLessons, _) => self.settings.supervision.learning,
             _ => true,
         }
     }

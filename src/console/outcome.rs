@@ -9,6 +9,7 @@ impl App {
     pub(super) fn outcome(&mut self, pending: Pending, result: Result<Done, String>, now: Now) {
         match (pending, result) {
             (Pending::Reply(key), Ok(Done::Sent(id))) => {
+                self.lessons_sent(&key);
                 // The draft stays until the lead has it: a lease that ends first voids what is queued.
                 self.on_their_way.push((id, key.clone()));
                 for layer in &mut self.layers {

@@ -3,7 +3,7 @@
 use super::app::{App, Effect, Layer};
 use super::pager::Paging;
 use super::theme::Role;
-use super::view::transcript::{Place, State, file_of};
+use super::view::transcript::{Place, Purpose, State, file_of};
 use crate::fact::{Now, SessionFile, Wanted};
 
 impl App {
@@ -63,10 +63,18 @@ impl App {
             Layer::Transcript(state) => Some(state),
             _ => None,
         });
-        for copied in states.filter_map(|state| state.follow(model)).collect::<Vec<_>>() {
-            match copied {
-                Ok(text) => self.effects.push_back(Effect::Copy(text)),
-                Err(why) => self.say(format_args!("Not copied: {why}."), Role::Warning, now),
+        let file = |state: &State| state.shown().map(|(file, _)| file.clone());
+        let taken = states.filter_map(|state| Some((state.follow(model)?, file(state)?)));
+        for ((purpose, text), file) in taken.collect::<Vec<_>>() {
+            match (purpose, text) {
+                (Purpose::Copy, Ok(text)) => self.effects.push_back(Effect::Copy(text)),
+                (Purpose::Copy, Err(why)) => {
+                    self.say(format_args!("Not copied: {why}."), Role::Warning, now);
+                }
+                (Purpose::Quote, Ok(text)) => self.choose_quote(file, &text, now),
+                (Purpose::Quote, Err(why)) => {
+                    self.say(format_args!("Not quoted: {why}."), Role::Warning, now);
+                }
             }
         }
     }

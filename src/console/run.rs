@@ -1,6 +1,7 @@
 //! The loop: terminal events first, then facts; a frame only when something changed.
 
 mod aside;
+mod errands;
 mod keeping;
 mod paging;
 
@@ -18,7 +19,9 @@ use super::app::{App, Effect, Settings};
 use super::burst::{BurstGuard, Passed};
 use super::clock;
 use super::drafts::{self, Debounce, Draft};
+use super::errand::Came;
 use super::files::{Answer, Place};
+use super::gating::Supervision;
 use super::keymap::{Keymap, KeymapError};
 use super::last_resort;
 use super::notify;
@@ -41,6 +44,8 @@ use crate::model::Model;
 use crate::pi::discover::SessionDirs;
 use crate::source::sessions::Followed;
 use crate::turn::log::TurnLogs;
+
+pub use errands::Ourselves;
 
 /// Frames are at least this far apart.
 const FRAME: Duration = Duration::from_millis(8);
@@ -81,6 +86,10 @@ pub struct Options {
     pub place: Place,
     /// What long texts are written with, as the shell takes it.
     pub editor: OsString,
+    /// What the configuration lets the console do for the supervisor.
+    pub supervision: Supervision,
+    /// How the gate is started.
+    pub ourselves: Ourselves,
     /// Whether to name the next key to try, as the demo has it.
     pub guided: bool,
     /// How to be taken for Pi, should Herdr not list us in spite of the hint.
@@ -183,6 +192,7 @@ async fn console(options: Options, keymap: Keymap, snippets: Snippets) -> Result
         clock: clock::time,
         snippets,
         place: options.place,
+        supervision: options.supervision,
         guided: options.guided,
     };
     let model = Model::new(host.office.session().clone(), host.registration.clone());
@@ -192,6 +202,7 @@ async fn console(options: Options, keymap: Keymap, snippets: Snippets) -> Result
     let (troubles, mut troubles_seen) = mpsc::unbounded_channel();
     // One answer of each kind at most is under way.
     let (found, answers) = mpsc::unbounded_channel();
+    let (came, comes) = mpsc::unbounded_channel();
     let mut console = Console {
         app,
         host,
@@ -211,6 +222,10 @@ async fn console(options: Options, keymap: Keymap, snippets: Snippets) -> Result
         editor: options.editor,
         found,
         answers,
+        ourselves: options.ourselves,
+        gate: None,
+        came,
+        comes,
     };
     for skipped in kept.skipped {
         console.app.say(format_args!("A draft was not read: {skipped}"), Role::Warning, console.now());
@@ -257,6 +272,11 @@ struct Console {
     /// What is found out about files.
     found: mpsc::UnboundedSender<Answer>,
     answers: mpsc::UnboundedReceiver<Answer>,
+    ourselves: Ourselves,
+    gate: Option<errands::Running>,
+    /// What came of errands.
+    came: mpsc::UnboundedSender<Came>,
+    comes: mpsc::UnboundedReceiver<Came>,
 }
 
 /// What became of work nobody waits for.
@@ -349,6 +369,11 @@ impl Console {
                 Some(answer) = self.answers.recv() => {
                     let now = self.now();
                     self.app.found(answer, now);
+                    self.dirty = true;
+                }
+                Some(came) = self.comes.recv() => {
+                    let now = self.now();
+                    self.app.came(came, now);
                     self.dirty = true;
                 }
                 () = asleep => {}
@@ -535,6 +560,7 @@ impl Console {
                 }
                 Effect::Copy(text) => self.copy(text, screen),
                 Effect::Find(question) => self.find(question),
+                Effect::Errand(errand) => self.errand(errand),
                 Effect::Page(paging) => self.write_copy(paging),
                 Effect::Redraw => turn = Turn::Redraw,
                 Effect::Edit(text) => turn = Turn::Edit(text),
@@ -560,6 +586,7 @@ impl Console {
     /// kept.
     async fn end(mut self) -> Vec<String> {
         let mut unsaved = Vec::new();
+        let gate = self.gate.take().map(errands::Running::stop);
         for draft in std::mem::take(&mut self.unsaved).into_values() {
             let directory = self.host.state.drafts();
             let saved = self.host.disk.run(move || drafts::save(&directory, &draft));
@@ -571,6 +598,9 @@ impl Console {
             }
         }
         self.host.end().await;
+        if let Some(ended) = gate {
+            ended.await;
+        }
         unsaved
     }
 }

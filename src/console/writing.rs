@@ -74,6 +74,12 @@ impl App {
         }
     }
 
+    /// Whether a message to `lead` is being written.
+    pub(super) fn is_writing_to(&self, lead: &SessionId) -> bool {
+        let is_it = |state: &ask::State| state.is_message() && state.is_composing() && state.lead() == lead;
+        self.layers.iter().any(|layer| matches!(layer, Layer::Ask(state) if is_it(state)))
+    }
+
     /// Whether nothing can be written here, which is said then.
     pub(super) fn is_barred(&mut self, now: Now) -> bool {
         let Standing::Barred { .. } = self.model.standing() else { return false };

@@ -153,9 +153,15 @@ pub enum Verdict {
 /// Why an answer is worth nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Worthless {
-    /// The command ended with an error, or was ended.
-    #[error("the verifier did not end well")]
-    Ended,
+    /// The command ended with this exit code.
+    #[error("the verifier ended with exit code {0}")]
+    Exit(i32),
+    /// A signal ended it, and not ours.
+    #[error("signal {0} ended the verifier")]
+    Signal(i32),
+    /// It took too long, and was ended.
+    #[error("the verifier took too long and was ended")]
+    TooLong,
     /// More than [`MAX_VERDICT`] bytes.
     #[error("the answer has more than {MAX_VERDICT} bytes")]
     TooLarge,
@@ -170,16 +176,13 @@ pub enum Worthless {
     Unfounded,
 }
 
-/// Judges what a verifier wrote. `ended_well` is whether it exited with 0, in time. Gaps that quote nothing
-/// of the evidence are left out.
-pub fn verdict(ended_well: bool, answer: &[u8], evidence: &Evidence) -> Verdict {
-    judge(ended_well, answer, evidence).unwrap_or_else(Verdict::Indeterminate)
+/// Judges what a verifier wrote. `ended` is why its end alone makes that worth nothing. Gaps that quote
+/// nothing of the evidence are left out.
+pub fn verdict(ended: Result<(), Worthless>, answer: &[u8], evidence: &Evidence) -> Verdict {
+    ended.and_then(|()| judge(answer, evidence)).unwrap_or_else(Verdict::Indeterminate)
 }
 
-fn judge(ended_well: bool, answer: &[u8], evidence: &Evidence) -> Result<Verdict, Worthless> {
-    if !ended_well {
-        return Err(Worthless::Ended);
-    }
+fn judge(answer: &[u8], evidence: &Evidence) -> Result<Verdict, Worthless> {
     if answer.len() > MAX_VERDICT {
         return Err(Worthless::TooLarge);
     }
@@ -257,6 +260,17 @@ pub enum Step {
 }
 
 impl Attempts {
+    /// Those of before: so many runs, the last gaps, and the rounds of the lead that these came after.
+    pub fn resumed(used: u32, gaps: &[String], actions: u64) -> Self {
+        let set: BTreeSet<String> = gaps.iter().map(|gap| normalised(gap)).collect();
+        Self { used, before: (!set.is_empty()).then_some((set, actions)) }
+    }
+
+    /// Runs so far.
+    pub fn used(&self) -> u32 {
+        self.used
+    }
+
     /// Counts a verdict that was given after `actions` rounds of the lead.
     pub fn take(&mut self, verdict: Verdict, actions: u64, most: u32) -> Step {
         self.used = self.used.saturating_add(1);
@@ -281,6 +295,19 @@ impl Attempts {
                     Step::Again(why)
                 }
             }
+        }
+    }
+}
+
+impl Step {
+    /// Its name.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Step::Verified => "verified",
+            Step::Draft(_) => "draft",
+            Step::Again(_) => "again",
+            Step::Exhausted => "exhausted",
+            Step::SameGaps => "same_gaps",
         }
     }
 }

@@ -1,8 +1,9 @@
 //! The supervisor beside the agents: what a lead's session shows by itself, without a model.
 //!
 //! Nothing here has a clock or a screen. [`watch::Watch`] folds a session entry by entry; only
-//! [`git`] and [`store`] touch anything outside.
+//! [`claims`], [`git`] and [`store`] touch anything outside.
 
+pub mod claims;
 pub mod condense;
 pub mod delegation;
 pub mod detect;
@@ -13,6 +14,7 @@ pub mod git;
 pub mod keys;
 pub mod memory;
 pub mod plan;
+pub mod quote;
 pub mod recite;
 pub mod rounds;
 pub mod secrets;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::FileType;
 
-use super::memory::{EVERYWHERE, Memory};
+use super::memory::{EVERYWHERE, Memory, Outcome};
 use crate::disk::durable::{self, DiskError, Unreadable};
 
 /// Where what was put away lies, beside what is in use.
@@ -138,6 +138,11 @@ impl Store {
         }
     }
 
+    /// The path of what is kept under `name`, safe to print.
+    pub fn shown(&self, name: &str) -> String {
+        durable::shown(&self.path(name)).to_string()
+    }
+
     fn path(&self, name: &str) -> PathBuf {
         self.root.join(format!("{name}.md"))
     }
@@ -176,6 +181,23 @@ impl Store {
     /// [`StoreError`]; what was there stays then.
     pub fn update(&self, name: &str, memory: &Memory) -> Result<(), StoreError> {
         Ok(durable::publish(&self.path(name), memory.to_file().as_bytes())?)
+    }
+
+    /// Has the memory `kept` learn how a run ended, and puts it away once it is spent at `now`, in
+    /// milliseconds; how it stands then.
+    ///
+    /// # Errors
+    /// [`StoreError`] where it is put away already, can't be used, or the disk fails.
+    pub fn learn(&self, kept: &Kept, outcome: Outcome, now: u64) -> Result<Kept, StoreError> {
+        let mut memory = kept.memory.clone().map_err(StoreError::Unusable)?;
+        if kept.is_archived {
+            return Err(StoreError::Unusable("it was put away".to_owned()));
+        }
+        memory.learn(outcome);
+        self.update(&kept.name, &memory)?;
+        let is_archived = memory.is_spent(now);
+        let name = if is_archived { self.archive(kept)? } else { kept.name.clone() };
+        Ok(Kept { name, memory: Ok(memory), is_archived })
     }
 
     /// Puts one away, deleting nothing; its new name.

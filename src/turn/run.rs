@@ -62,6 +62,8 @@ pub struct Job<'a> {
     pub stderr: Option<Passage>,
     /// How many of the last bytes of each are kept.
     pub keep: usize,
+    /// Bytes of standard output after which it is ended; none where it may write what it likes.
+    pub most: Option<u64>,
     /// Whether it stays in our process group, as one that reads a terminal must.
     pub in_our_group: bool,
     /// This program, to start it by.
@@ -194,6 +196,7 @@ impl Root {
 struct Running {
     root: Root,
     in_our_group: bool,
+    most: Option<u64>,
     feed: Option<Feed>,
     out: Lane,
     err: Lane,
@@ -307,7 +310,7 @@ impl Running {
             };
             let out = Lane::new(out.into(), passages.0.take(), keep)?;
             let err = Lane::new(err.into(), passages.1.take(), keep)?;
-            Ok(Self { root, in_our_group: job.in_our_group, feed, out, err })
+            Ok(Self { root, in_our_group: job.in_our_group, most: job.most, feed, out, err })
         };
         match connect(Root { child, pid, children }) {
             Ok(running) => Ok(running),
@@ -362,6 +365,9 @@ impl Running {
                 () = sleep => {}
                 step = self.out.step() => if let Step::Came { line_ended } = step {
                     ladder.came(line_ended);
+                    if ladder.cause.is_none() && self.most.is_some_and(|most| self.out.bytes > most) {
+                        self.end_from_outside(&mut ladder, false);
+                    }
                 },
                 _ = self.err.step() => {}
                 is_fed = feeding => if is_fed {

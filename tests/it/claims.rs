@@ -140,7 +140,7 @@ fn a_verdict_is_worth_what_it_quotes() {
         earlier_gaps: vec!["only an earlier gap said so".into()],
         ..Evidence::default()
     };
-    let of = |answer: &str| verdict(true, answer.as_bytes(), &evidence);
+    let of = |answer: &str| verdict(Ok(()), answer.as_bytes(), &evidence);
     let worthless = |why| Verdict::Indeterminate(why);
     let gaps = |gaps: &[&str]| Verdict::Gaps(gaps.iter().map(|gap| (*gap).to_owned()).collect());
     let good = "the row 'cargo test --workspace' failed last";
@@ -190,9 +190,9 @@ fn a_verdict_is_worth_what_it_quotes() {
         assert_eq!(of(&answer), wanted, "{answer:.200}");
     }
     let pass = b"{\"verdict\":\"pass\",\"gaps\":[]}";
-    assert_eq!(verdict(false, pass, &evidence), worthless(Worthless::Ended));
+    assert_eq!(verdict(Err(Worthless::Exit(1)), pass, &evidence), worthless(Worthless::Exit(1)));
     assert_eq!(
-        verdict(true, b"{\"verdict\":\"pass\",\"gaps\":[]}\xff", &evidence),
+        verdict(Ok(()), b"{\"verdict\":\"pass\",\"gaps\":[]}\xff", &evidence),
         worthless(Worthless::Form)
     );
 }

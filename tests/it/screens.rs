@@ -7,6 +7,7 @@ use std::time::Duration;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use headman::console::app::{App, Effect, Settings};
 use headman::console::files::Place;
+use headman::console::gating::Supervision;
 use headman::console::keymap::Keymap;
 use headman::console::snippets::Snippets;
 use headman::console::theme::{GlyphChoice, Theme};
@@ -124,6 +125,7 @@ fn empty(theme: Theme) -> App {
         clock: |_| "09:12".to_owned(),
         snippets: Snippets::default(),
         place: Place { from: "/work".into(), home: None },
+        supervision: Supervision::default(),
         guided: false,
     };
     App::new(model, settings, [])
@@ -525,6 +527,7 @@ fn a_demo_names_the_next_key_to_try() {
         clock: |_| "09:12".to_owned(),
         snippets: Snippets::default(),
         place: Place { from: "/work".into(), home: None },
+        supervision: Supervision::default(),
         guided: true,
     };
     let model = std::mem::replace(&mut app.model, Model::new(session("nobody"), Registration::Registered));

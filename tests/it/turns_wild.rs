@@ -138,6 +138,7 @@ fn runner_program() {
             stdout: None,
             stderr: None,
             keep: 10_000,
+            most: None,
             in_our_group: false,
             program: env!("CARGO_BIN_EXE_headman").into(),
         };

@@ -54,7 +54,7 @@ fn verdict(bytes: &[u8]) {
         it.as_object().is_some_and(|it| it.len() == 2 && it.get("verdict") == Some(&"pass".into()))
             && it["gaps"].as_array().is_some_and(Vec::is_empty)
     });
-    let found = gate::verdict(true, bytes, &evidence);
+    let found = gate::verdict(Ok(()), bytes, &evidence);
     assert!(found != Verdict::Pass || passes, "{:?}", String::from_utf8_lossy(bytes));
     if let Verdict::Gaps(gaps) = found {
         assert!(!gaps.is_empty() && gaps.len() <= 32);

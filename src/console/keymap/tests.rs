@@ -170,6 +170,7 @@ fn the_footer_is_made_from_the_table() {
         ("enter", "send"),
         ("ctrl-j", "new line"),
         ("ctrl-g", "editor"),
+        ("alt-l", "lessons"),
         ("esc", "back"),
         ("pagedown", "read on"),
     ];

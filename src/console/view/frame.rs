@@ -6,7 +6,8 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 
 use super::{
-    ask, detail, diagnostics, help, inbox, peek, peers, roster, search, signals, timeline, transcript, turns,
+    ask, detail, diagnostics, help, inbox, lessons, peek, peers, roster, search, signals, timeline,
+    transcript, turns,
 };
 use crate::console::age::Ages;
 use crate::console::app::{App, Confirm, Layer};
@@ -349,6 +350,9 @@ fn views(app: &App, now: Now, body: Rect, pen: &mut Pen<'_>, ages: &mut Ages) ->
             transcript::draw::draw(state, &scene, body, pen, ages);
         }
         Some(Layer::Search(state)) => search::draw::draw(state, &app.model, now, body, pen, ages),
+        Some(Layer::Lessons(state)) => {
+            lessons::draw::draw(state, &app.settings.keymap, now, body, pen, ages);
+        }
         None => home(app, now, body, pen, ages),
     }
     None
@@ -365,7 +369,7 @@ fn home(app: &App, now: Now, body: Rect, pen: &mut Pen<'_>, ages: &mut Ages) {
     let leads_focused = state.pane == Pane::Leads;
     let (list, beside) = split(body, state.rows().len(), state.detail_open);
     if let Some(list) = list {
-        roster::draw::draw(state, &app.model, now, list, leads_focused, pen, ages);
+        roster::draw::draw(state, &app.model, &app.gates, now, list, leads_focused, pen, ages);
     }
     if let Some(beside) = beside {
         let has_draft = lead.is_some_and(|lead| app.has_draft(lead));
@@ -373,6 +377,7 @@ fn home(app: &App, now: Now, body: Rect, pen: &mut Pen<'_>, ages: &mut Ages) {
             lead,
             &state.detail,
             &app.model,
+            &app.gates,
             now,
             &app.settings.keymap,
             has_draft,
@@ -462,6 +467,7 @@ fn footer(app: &App, body: Rect, line: Rect, pen: &mut Pen<'_>) {
                 format!("Leave Chief mode? {asks}, {queued}: sent again once you are Chief again. {keys}")
             }
             Confirm::Quit => format!("Quit? {queued}: sent again once you are Chief again. {keys}"),
+            Confirm::Archive(name) => format!("Put {name} away? Nothing is deleted. {keys}"),
         };
         pen.put(line.x + 1, line.y, line.right(), &text::line(&question), Role::Alarm);
         return;

@@ -9,6 +9,7 @@ mod found;
 pub mod frame;
 pub mod help;
 pub mod inbox;
+pub mod lessons;
 pub mod list;
 pub mod listing;
 pub mod peek;

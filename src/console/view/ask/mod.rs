@@ -295,6 +295,11 @@ impl State {
         (self.composing && !self.underway).then(|| self.composer.text())
     }
 
+    /// What stands before the cursor in its line.
+    pub fn before_cursor(&self) -> String {
+        self.composer.before_cursor().1
+    }
+
     /// The text as an editor left it; what can't be taken is said.
     pub fn edited(&mut self, text: &str) -> Option<String> {
         self.problem = None;

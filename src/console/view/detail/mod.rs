@@ -11,6 +11,7 @@ use ratatui::layout::Rect;
 use super::list::Scroll;
 use super::mark_of;
 use crate::console::age::Ages;
+use crate::console::gating::Gates;
 use crate::console::intent::Intent;
 use crate::console::keymap::Keymap;
 use crate::console::paint::Pen;
@@ -80,6 +81,7 @@ pub fn draw(
     lead: Option<&Lead>,
     scroll: &Scroll,
     model: &Model,
+    gates: &Gates,
     now: Now,
     keymap: &Keymap,
     has_draft: bool,
@@ -97,7 +99,7 @@ pub fn draw(
         return;
     }
     let Some(lead) = lead else { return };
-    let lines = lines(lead, model, now, keymap, has_draft, usize::from(inside.width), pen, ages);
+    let lines = lines(lead, model, gates, now, keymap, has_draft, usize::from(inside.width), pen, ages);
     draw_lines(&lines, scroll, inside, pen);
 }
 
@@ -105,6 +107,7 @@ pub fn draw(
 fn lines(
     lead: &Lead,
     model: &Model,
+    gates: &Gates,
     now: Now,
     keymap: &Keymap,
     has_draft: bool,
@@ -136,6 +139,7 @@ fn lines(
             (text::line(if has_draft { " reply (a draft is kept)" } else { " reply" }), Role::Muted),
         ]));
     }
+    lines.extend(gates.section(&lead.session, model, now, keymap, room, ages));
     if let Some(unread) = model.mail().unread_by_lead.get(&lead.session) {
         let messages = if *unread == 1 { "message" } else { "messages" };
         lines.push(Line::Pieces(vec![

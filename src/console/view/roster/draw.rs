@@ -4,6 +4,7 @@ use ratatui::layout::Rect;
 
 use super::{Row, State};
 use crate::console::age::Ages;
+use crate::console::gating::Gates;
 use crate::console::paint::Pen;
 use crate::console::text::{self, Visible};
 use crate::console::theme::{Mark, Role};
@@ -11,6 +12,7 @@ use crate::console::view::{detail, mark_of};
 use crate::fact::Now;
 use crate::herd::Lead;
 use crate::model::Model;
+use crate::signals::sight::Word;
 
 /// Columns of a name that are worth more than what stands beside it.
 const MIN_NAME: usize = 8;
@@ -18,9 +20,11 @@ const MIN_NAME: usize = 8;
 const MIN_WORD: usize = 4;
 
 /// Draws the list into `area`, frame included.
+#[allow(clippy::too_many_arguments)]
 pub fn draw(
     state: &State,
     model: &Model,
+    gates: &Gates,
     now: Now,
     area: Rect,
     focused: bool,
@@ -54,7 +58,7 @@ pub fn draw(
                 }
                 if let Some(lead) = row.lead(model) {
                     let collides = colliding.contains(&lead.session);
-                    draw_lead(lead, name, collides, model, now, line, pen, ages);
+                    draw_lead(lead, name, collides, model, gates, now, line, pen, ages);
                 }
             }
         }
@@ -87,6 +91,7 @@ fn draw_lead(
     name: &Visible,
     collides: bool,
     model: &Model,
+    gates: &Gates,
     now: Now,
     line: Rect,
     pen: &mut Pen<'_>,
@@ -103,7 +108,7 @@ fn draw_lead(
     x += 2;
     // From the right: age, signal, agents; what is left is the name's.
     let age = model.ask_age(lead, now).map(|age| text::line(format_args!("{:>4}", ages.show(age))));
-    let word = detail::signals::word(lead, model, now);
+    let word = word(lead, model, gates, now);
     let mut right = end.saturating_sub(1);
     // Between the name and a word right beside it.
     let mut gap = 0;
@@ -111,14 +116,14 @@ fn draw_lead(
         right = right.saturating_sub(age.width() as u16);
         pen.put(right, y, end, age, Role::NeedsYou);
     }
-    if let Some(word) = word {
+    if let Some((word, role)) = word {
         // A long word gives way to a name of some characters.
         let end = right.saturating_sub(u16::from(age.is_some()));
         let room = usize::from(end.saturating_sub(x)).saturating_sub(2 * MIN_NAME);
-        let shown = text::line(word.as_str()).truncate_end(room);
+        let shown = word.truncate_end(room);
         if shown.width() >= MIN_WORD {
             let at = end.saturating_sub(shown.width() as u16);
-            pen.put(at, y, end, &shown, detail::signals::role(word));
+            pen.put(at, y, end, &shown, role);
             right = at;
             gap = 1;
         }
@@ -148,4 +153,15 @@ fn draw_lead(
     }
     let room = usize::from(right.saturating_sub(x));
     pen.put(x, y, right, &name.truncate_middle(room), Role::Text);
+}
+
+/// The word at a row's end. A verdict of the gate stands for what would ask for one; nothing else that a
+/// lead shows by itself gives way to it.
+fn word(lead: &Lead, model: &Model, gates: &Gates, now: Now) -> Option<(Visible, Role)> {
+    let signal = detail::signals::word(lead, model, now);
+    let verdict = gates.word(&lead.session, model).map(|(word, role)| (text::line(&*word), role));
+    match signal {
+        Some(Word::Unverified) | None if verdict.is_some() => verdict,
+        signal => signal.map(|word| (text::line(word.as_str()), detail::signals::role(word))),
+    }
 }

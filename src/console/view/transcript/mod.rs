@@ -17,7 +17,7 @@ use crossterm::event::KeyEvent;
 use super::field::Field;
 use crate::console::intent::{Context, Intent};
 use crate::console::pager::Paging;
-use crate::contract::{SessionId, Untrusted};
+use crate::contract::{Kind as Message, SessionId, Untrusted};
 use crate::fact::{Needle, Reading, SessionFile, Sheet, Wanted};
 use crate::model::Model;
 use crate::pi::body::PartKind;
@@ -62,6 +62,15 @@ struct Spot {
     row: usize,
 }
 
+/// What the text of an entry is wanted for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// To be copied.
+    Copy,
+    /// To be quoted in a lesson.
+    Quote,
+}
+
 /// What the operator sees of it.
 #[derive(Debug)]
 pub struct State {
@@ -94,6 +103,8 @@ pub struct State {
     branches: Option<Branches>,
     /// The entry that is being copied, and the number of that wish.
     copying: Option<(u64, u64)>,
+    /// What for.
+    purpose: Purpose,
     wishes: u64,
     layouts: RefCell<HashMap<u64, (Known, Rc<Layout>)>>,
     /// Columns and rows of the entries in the last frame.
@@ -144,6 +155,7 @@ impl State {
             peers: HashMap::new(),
             branches: None,
             copying: None,
+            purpose: Purpose::Copy,
             wishes: 0,
             layouts: RefCell::default(),
             room: Cell::new((80, 20)),
@@ -222,8 +234,9 @@ impl State {
         (reading.branch == self.branch).then_some(&**reading)
     }
 
-    /// Takes over what is known now; gives the text to be copied once it is there, or why there is none.
-    pub fn follow(&mut self, model: &Model) -> Option<Result<Untrusted, String>> {
+    /// Takes over what is known now; gives the text that is wanted once it is there,
+    /// or why there is none, and what for.
+    pub fn follow(&mut self, model: &Model) -> Option<(Purpose, Result<Untrusted, String>)> {
         if self.file.is_none()
             && let Some(lead) = self.lead.as_ref().and_then(|lead| model.lead(lead))
         {
@@ -234,7 +247,7 @@ impl State {
         self.seek(reading);
         self.jump(reading);
         let (number, text) = reading.taken.as_ref()?;
-        self.copying.take_if(|(_, wanted)| wanted == number).map(|_| text.clone())
+        self.copying.take_if(|(_, wanted)| wanted == number).map(|_| (self.purpose, text.clone()))
     }
 
     /// Backs out of the branches, the search, or a branch that was chosen; says whether there was any.
@@ -298,8 +311,29 @@ impl State {
         if let Some(item) = item {
             self.wishes += 1;
             self.copying = Some((item.offset, self.wishes));
+            self.purpose = Purpose::Copy;
         }
         item.is_some()
+    }
+
+    /// Wants the entry under the cursor to be quoted from; says whether an operator wrote it.
+    pub fn quote(&mut self, model: &Model) -> bool {
+        let is_by_operator = self.reading(model).is_some_and(|reading| {
+            let Some(item) = self.item(reading) else { return false };
+            let delivered = match reading.sheets.get(&item.offset).map(|sheet| &**sheet) {
+                Some(Sheet::Body(body, _)) => body.delivered.as_ref().map(|delivered| delivered.kind),
+                Some(Sheet::Large | Sheet::Gone) | None => None,
+            };
+            match delivered {
+                Some(kind) => matches!(kind, Message::ChiefReply | Message::ChiefMessage),
+                None => item.kind == Kind::User,
+            }
+        });
+        let is_wanted = is_by_operator && self.copy(model);
+        if is_wanted {
+            self.purpose = Purpose::Quote;
+        }
+        is_wanted
     }
 
     /// What an intent does; gives what there is to say about it.
