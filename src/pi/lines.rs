@@ -10,7 +10,7 @@ use super::tail::MAX_LINE;
 use crate::contract::json::Document;
 
 /// Bytes read at once: few enough to stay near the processor while they are looked through.
-pub(super) const CHUNK: u64 = 256 << 10;
+pub(super) const CHUNK: u64 = 64 << 10;
 /// From so many bytes on, parts are read side by side.
 pub(super) const WORTH_PARTS: u64 = 1 << 20;
 /// Parts at most.

@@ -10,8 +10,9 @@ const MAX_DEPTH: usize = 5;
 /// Places at most: of a text with more, those of fewer levels are kept.
 const MAX_PLACES: usize = 4096;
 
-/// Strings of fewer bytes are not worth a search by the processor's wide registers.
-const SHORT: usize = 12;
+/// So many bytes are looked through in a way that is fast for short texts, as keys and the lines in a
+/// text are, before the way that is fast for long ones.
+const SHORT: usize = 64;
 
 /// Where a value, or a key, stands in a text.
 #[derive(Debug, Clone, Copy)]
@@ -51,6 +52,28 @@ pub(super) fn places(text: &str) -> Option<Vec<Place>> {
 /// The least of many bytes is found faster than the first that is small enough.
 fn has_controls(bytes: &[u8]) -> bool {
     bytes.chunks(4096).any(|chunk| chunk.iter().fold(u8::MAX, |least, byte| least.min(*byte)) < b' ')
+}
+
+/// Bytes up to the next quotation mark or escape.
+fn plain(bytes: &[u8]) -> Option<usize> {
+    let (words, _) = bytes[..bytes.len().min(SHORT)].as_chunks::<8>();
+    for (nth, word) in words.iter().enumerate() {
+        let word = u64::from_le_bytes(*word);
+        let found = marks(word, b'"') | marks(word, b'\\');
+        if found != 0 {
+            return Some(nth * 8 + found.trailing_zeros() as usize / 8);
+        }
+    }
+    let looked = words.len() * 8;
+    memchr2(b'"', b'\\', &bytes[looked..]).map(|length| looked + length)
+}
+
+/// Marks each byte of a word that is `byte` by its highest bit; bytes above the lowest such one may be
+/// marked wrongly.
+fn marks(word: u64, byte: u8) -> u64 {
+    const LOWEST: u64 = 0x0101_0101_0101_0101;
+    let zeroed = word ^ (LOWEST * u64::from(byte));
+    zeroed.wrapping_sub(LOWEST) & !zeroed & (LOWEST << 7)
 }
 
 struct Tape<'a> {
@@ -153,7 +176,7 @@ impl Tape<'_> {
         self.at += 1;
         let mut is_escaped = false;
         loop {
-            self.at += self.plain()?;
+            self.at += plain(&self.bytes[self.at..])?;
             if self.bytes[self.at] == b'"' {
                 self.at += 1;
                 return Some(is_escaped);
@@ -164,17 +187,6 @@ impl Tape<'_> {
                 b'u' if self.bytes.get(self.at + 2..self.at + 6)?.iter().all(u8::is_ascii_hexdigit) => 6,
                 _ => return None,
             };
-        }
-    }
-
-    /// Bytes up to the next quotation mark or escape.
-    fn plain(&self) -> Option<usize> {
-        let rest = &self.bytes[self.at..];
-        let is_end = |byte: &u8| matches!(byte, b'"' | b'\\');
-        // Keys are short.
-        match rest.iter().take(SHORT).position(is_end) {
-            None => memchr2(b'"', b'\\', &rest[SHORT.min(rest.len())..]).map(|length| SHORT + length),
-            found => found,
         }
     }
 
