@@ -9,7 +9,6 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use headman::pi::said;
 use headman::pi::tail::{Progress, Tail, Unsettled};
 use headman::signals::watch::Watch;
 
@@ -33,15 +32,10 @@ fn main() -> ExitCode {
             tail.index().entries().len()
         }));
         whole = whole.min(timed(|| {
-            let (watch, _) = said::fold(
-                &path,
-                None,
-                |_| Watch::default(),
-                |watch, step| {
-                    watch.take(&step);
-                },
-            )
-            .unwrap();
+            // As the console does, in one pass.
+            let mut tail = Tail::<Watch>::folding(&path, None);
+            assert_eq!(tail.look(u64::MAX, Unsettled::AtOnce).unwrap(), Progress::Done);
+            let watch = tail.fold();
             kept = watch.kept();
             watch.count()
         }));

@@ -183,12 +183,17 @@ impl<'a> Json<'a> {
         }
     }
 
-    /// A string to be compared: lone surrogates in it are U+FFFD.
-    pub fn word(&self) -> Option<Cow<'a, str>> {
-        match self.unescaped() {
-            Some(text) => Some(Cow::Borrowed(text)),
-            None => self.string().map(|text| Cow::Owned(text.to_str_lossy().into_owned())),
+    /// A string as text: lone surrogates in it are U+FFFD.
+    pub fn lossy(&self) -> Option<Cow<'a, str>> {
+        if let Some(text) = self.unescaped() {
+            return Some(Cow::Borrowed(text));
         }
+        if !self.raw.starts_with('"') {
+            return None;
+        }
+        // A lone surrogate is an error there.
+        let text = serde_json::from_str::<String>(self.raw).ok();
+        text.or_else(|| self.string().map(|text| text.to_str_lossy().into_owned())).map(Cow::Owned)
     }
 
     /// A number, infinite where it is too large.
@@ -619,6 +624,14 @@ mod tests {
         let members = document.value().unwrap().object().unwrap();
         assert_eq!(members.len(), 1);
         assert_eq!(members[0].1.number(), Some(1.0));
+    }
+
+    #[test]
+    fn a_lone_surrogate_is_a_replacement_character_in_text() {
+        let document = Document::decode(br#"["a\ud83d","\ud83d\ude00","\n",1]"#);
+        let elements = document.value().unwrap().array().unwrap();
+        let texts: Vec<_> = elements.iter().map(Json::lossy).collect();
+        assert_eq!(texts, [Some("a\u{FFFD}".into()), Some("😀".into()), Some("\n".into()), None]);
     }
 
     #[test]

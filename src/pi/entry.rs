@@ -27,7 +27,7 @@ pub enum Id {
 impl Id {
     /// The one that a string names.
     pub(super) fn of(text: Json<'_>) -> Option<Self> {
-        match text.word().and_then(|text| eight_digits(&text)) {
+        match text.lossy().and_then(|text| eight_digits(&text)) {
             Some(number) => Some(Self::Hex(number)),
             None => text.string().map(|text| Self::Other(Box::new(text))),
         }
@@ -158,9 +158,9 @@ impl<'a> Envelope<'a> {
         self.get(key)?.string()
     }
 
-    /// A text that is only compared.
-    pub(super) fn word(&self, key: &str) -> Option<Cow<'a, str>> {
-        self.get(key)?.word()
+    /// The same with lone surrogates replaced, to be compared or looked through.
+    pub(super) fn lossy(&self, key: &str) -> Option<Cow<'a, str>> {
+        self.get(key)?.lossy()
     }
 
     /// The first text among its members.
@@ -174,7 +174,7 @@ impl<'a> Envelope<'a> {
 
     /// The message that it is, where it is one.
     pub(super) fn message(&self) -> Option<Self> {
-        self.word("type").filter(|kind| kind == "message")?;
+        self.lossy("type").filter(|kind| kind == "message")?;
         self.object("message")
     }
 
@@ -216,7 +216,7 @@ impl<'a> Envelope<'a> {
 
     /// When it was written, in milliseconds since the epoch; 0 where it does not say.
     pub(super) fn at(&self) -> u64 {
-        let Some(text) = self.word("timestamp") else { return 0 };
+        let Some(text) = self.lossy("timestamp") else { return 0 };
         as_javascript_writes(text.as_bytes())
             .or_else(|| u64::try_from(text.parse::<jiff::Timestamp>().ok()?.as_millisecond()).ok())
             .unwrap_or(0)
@@ -226,7 +226,7 @@ impl<'a> Envelope<'a> {
     pub(super) fn facts(&self, models: &mut Vec<Arc<Model>>) -> Told {
         let spent = |of: &Self| of.usage().map(|usage| Fact::Spent { model: None, usage });
         let filled = |key: &str| self.text(key).filter(|text| !text.is_empty());
-        match self.word("type").as_deref() {
+        match self.lossy("type").as_deref() {
             Some("message") => return self.message_facts(models),
             Some("compaction") => (Kind::Compaction, spent(self)),
             Some("branch_summary") => (Kind::BranchSummary, spent(self)),
@@ -253,12 +253,12 @@ impl<'a> Envelope<'a> {
     fn message_facts(&self, models: &mut Vec<Arc<Model>>) -> Told {
         let other = Told::from((Kind::Other, None));
         let Some(message) = self.object("message") else { return other };
-        match message.word("role").as_deref() {
+        match message.lossy("role").as_deref() {
             Some("user") => Told { kind: Kind::User, ..other },
             Some("assistant") => {
                 let usage = message.usage();
                 let model = message.model("model", models);
-                let stop = message.word("stopReason");
+                let stop = message.lossy("stopReason");
                 Told {
                     kind: Kind::Assistant,
                     fact: model.map(|model| Fact::Answer { model, usage }),
@@ -293,7 +293,7 @@ impl<'a> Envelope<'a> {
         let calls = parts
             .into_iter()
             .filter_map(Self::of)
-            .filter(|part| part.word("type").is_some_and(|kind| kind == "toolCall"))
+            .filter(|part| part.lossy("type").is_some_and(|kind| kind == "toolCall"))
             .count();
         u8::try_from(calls).unwrap_or(u8::MAX)
     }

@@ -45,7 +45,7 @@ pub(super) struct Found {
 impl Found {
     fn of(envelope: &Envelope<'_>, from: usize, length: usize, models: &mut Vec<Arc<Model>>) -> Self {
         Self {
-            is_header: envelope.word("type").is_some_and(|kind| kind == "session"),
+            is_header: envelope.lossy("type").is_some_and(|kind| kind == "session"),
             id: envelope.id(),
             parent: envelope.parent(),
             told: envelope.facts(models),

@@ -1,5 +1,6 @@
 //! What was said and done on a session's branch, entry by entry, for whoever folds it.
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use super::branch::{Seen, Tree};
@@ -36,7 +37,7 @@ impl Step {
         is_told.then(|| Self {
             entry: id_text(&entry.id),
             offset: entry.offset,
-            at: at(line),
+            at: (entry.at > 0).then_some(entry.at),
             said: said(entry.kind, line),
         })
     }
@@ -161,83 +162,13 @@ fn steps(tail: &Tail, path: &Path, mut take: impl FnMut(Step)) -> Result<bool, H
         if text.len() != length {
             return Ok(false);
         }
-        let step = match (entry.kind, usual::given(&text)) {
-            (Kind::ToolResult, Some((at, said))) => {
-                Some(Step { entry: id_text(&entry.id), offset: entry.offset, at, said })
-            }
-            _ => {
-                let document = Document::decode(&text);
-                let Some(envelope) = document.value().ok().and_then(Envelope::of) else { return Ok(false) };
-                Step::of(entry, &envelope)
-            }
-        };
-        if let Some(step) = step {
+        let document = Document::decode(&text);
+        let Some(envelope) = document.value().ok().and_then(Envelope::of) else { return Ok(false) };
+        if let Some(step) = Step::of(entry, &envelope) {
             take(step);
         }
     }
     Ok(true)
-}
-
-/// Results of tools in the form they nearly always have, read in one go: they are most of a file.
-mod usual {
-    use std::borrow::Cow;
-
-    use serde::Deserialize;
-    use serde_json::value::RawValue;
-
-    use super::{Given, Said, millis};
-    use crate::contract::text::sha256_hex;
-
-    #[derive(Deserialize)]
-    struct Line<'a> {
-        #[serde(borrow)]
-        timestamp: Cow<'a, str>,
-        #[serde(borrow)]
-        message: Message<'a>,
-    }
-
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Message<'a> {
-        tool_call_id: String,
-        is_error: bool,
-        #[serde(borrow)]
-        content: Vec<Part<'a>>,
-    }
-
-    #[derive(Deserialize)]
-    struct Part<'a> {
-        #[serde(borrow, rename = "type")]
-        kind: Cow<'a, str>,
-        text: Option<String>,
-        #[serde(borrow)]
-        data: Option<&'a RawValue>,
-    }
-
-    /// When it was written and what it says; nothing where it is in another form, which the general
-    /// reader knows: doubled keys, surrogates, what nests without limit.
-    pub(super) fn given(text: &[u8]) -> Option<(Option<u64>, Said)> {
-        let line: Line<'_> = serde_json::from_slice(text).ok()?;
-        let Message { tool_call_id, is_error, mut content } = line.message;
-        let images = content.iter().filter(|part| part.kind == "image");
-        let images =
-            images.map(|part| sha256_hex(part.data.map_or(&[][..], |data| data.get().as_bytes()))).collect();
-        content.retain(|part| part.kind == "text");
-        let text = match &mut content[..] {
-            [part] => part.text.take().unwrap_or_default(),
-            parts => parts.iter().filter_map(|part| part.text.as_deref()).collect(),
-        };
-        Some((millis(&line.timestamp), Said::Given(Given { call: tool_call_id, text, images, is_error })))
-    }
-}
-
-fn at(envelope: &Envelope<'_>) -> Option<u64> {
-    millis(&envelope.text("timestamp")?.to_str_lossy())
-}
-
-fn millis(timestamp: &str) -> Option<u64> {
-    let time: jiff::Timestamp = timestamp.parse().ok()?;
-    u64::try_from(time.as_millisecond()).ok()
 }
 
 /// An entry's id as the file has it.
@@ -272,7 +203,7 @@ fn said(kind: Kind, envelope: &Envelope<'_>) -> Said {
                 .map(|(provider, id)| Model { provider, id }),
         }),
         Kind::ToolResult => Said::Given(Given {
-            call: message.text("toolCallId").map(|id| lossy(&id)).unwrap_or_default(),
+            call: owned(message.lossy("toolCallId")),
             text: texts(content, ""),
             images: parts(content).iter().filter_map(image).collect(),
             is_error: message.is_true("isError"),
@@ -291,82 +222,46 @@ fn parts(content: Option<Json<'_>>) -> Vec<Envelope<'_>> {
 }
 
 fn is_of(part: &Envelope<'_>, kind: &str) -> bool {
-    part.text("type").is_some_and(|of| of == kind)
+    part.lossy("type").is_some_and(|of| of == kind)
+}
+
+fn owned(text: Option<Cow<'_, str>>) -> String {
+    text.map(Cow::into_owned).unwrap_or_default()
 }
 
 fn texts(content: Option<Json<'_>>, between: &str) -> String {
-    if let Some(text) = content.and_then(|content| content.string()) {
-        return lossy(&text);
+    if let Some(text) = content.and_then(|content| content.lossy()) {
+        return text.into_owned();
     }
     let parts = parts(content);
-    let texts = parts.iter().filter(|part| is_of(part, "text")).filter_map(|part| part.text("text"));
-    texts.map(|text| lossy(&text)).collect::<Vec<_>>().join(between)
+    let mut texts = parts.iter().filter(|part| is_of(part, "text")).filter_map(|part| part.lossy("text"));
+    let mut all = owned(texts.next());
+    for text in texts {
+        all.push_str(between);
+        all.push_str(&text);
+    }
+    all
 }
 
 fn call(part: &Envelope<'_>) -> Option<Call> {
     if !is_of(part, "toolCall") {
         return None;
     }
-    let text = |key: &str| part.text(key).map(|text| lossy(&text)).unwrap_or_default();
     let arguments = part.get("arguments").and_then(|arguments| arguments.object()).unwrap_or_default();
     let arguments = arguments.into_iter().map(|(name, value)| {
-        let value = match value.string() {
-            Some(text) => lossy(&text),
+        let value = match value.lossy() {
+            Some(text) => text.into_owned(),
             None => String::from_utf8_lossy(&reserialize(value)).into_owned(),
         };
         (lossy(&name), value)
     });
-    Some(Call { id: text("id"), tool: text("name"), arguments: arguments.collect() })
+    Some(Call {
+        id: owned(part.lossy("id")),
+        tool: owned(part.lossy("name")),
+        arguments: arguments.collect(),
+    })
 }
 
 fn image(part: &Envelope<'_>) -> Option<String> {
     (is_of(part, "image")).then(|| sha256_hex(part.get("data").map_or(&[][..], |data| data.raw().as_bytes())))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn general(line: &[u8]) -> Option<(Option<u64>, Said)> {
-        let document = Document::decode(line);
-        let envelope = document.value().ok().and_then(Envelope::of)?;
-        Some((at(&envelope), said(Kind::ToolResult, &envelope)))
-    }
-
-    #[test]
-    fn what_is_read_in_one_go_is_what_the_general_reader_reads() {
-        let directory = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/pi");
-        let mut seen = 0;
-        for entry in std::fs::read_dir(directory).unwrap() {
-            let path = entry.unwrap().path();
-            if path.extension().is_none_or(|it| it != "jsonl") {
-                continue;
-            }
-            for line in std::fs::read(&path).unwrap().split(|byte| *byte == b'\n') {
-                if memchr::memmem::find(line, b"\"role\":\"toolResult\"").is_some() {
-                    let found = usual::given(line);
-                    assert!(found.is_none() || found == general(line), "{}", path.display());
-                    seen += usize::from(found.is_some());
-                }
-            }
-        }
-        assert!(seen > 50, "{seen}");
-        let line =
-            |message: &str| format!("{{\"timestamp\":\"2026-03-01T12:30:45Z\",\"message\":{message}}}");
-        for message in [
-            "{\"toolCallId\":\"c\",\"isError\":false,\"content\":[{\"type\":\"text\",\"text\":\"a\\nb\"},{\"type\":\"image\",\"data\":\"x\"},{\"type\":\"text\",\"text\":\"c\"},{\"type\":\"text\"}]}",
-            "{\"toolCallId\":\"c\",\"isError\":true,\"content\":[]}",
-        ] {
-            let line = line(message);
-            assert_eq!(usual::given(line.as_bytes()), general(line.as_bytes()));
-        }
-        for odd in [
-            "{\"toolCallId\":\"c\",\"isError\":true,\"isError\":false,\"content\":[]}",
-            "{\"toolCallId\":\"c\",\"isError\":true,\"content\":null}",
-            "{\"toolCallId\":\"c\",\"isError\":true,\"content\":[{\"type\":\"text\",\"text\":\"\\ud800\"}]}",
-        ] {
-            assert_eq!(usual::given(line(odd).as_bytes()), None, "{odd}");
-            assert!(general(line(odd).as_bytes()).is_some());
-        }
-    }
 }

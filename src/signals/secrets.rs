@@ -22,6 +22,8 @@ const BEGINNINGS: &[(&str, usize)] = &[
     ("npm_", 20),
     ("eyJ", 24),
 ];
+/// No token is of fewer characters.
+const SHORTEST: usize = 12;
 /// Names behind which, with `=` or `:`, a secret stands.
 const NAMES: &[&str] = &[
     "password",
@@ -105,6 +107,9 @@ fn is_name(name: &str) -> bool {
 }
 
 fn is_token(word: &str) -> bool {
+    if word.len() < SHORTEST {
+        return false;
+    }
     let begins = |(beginning, more): &(&str, usize)| {
         word.match_indices(beginning).any(|(at, _)| {
             // Within a longer word only behind a separator: `task-…` is no key.

@@ -3,7 +3,6 @@
 
 use std::fs;
 use std::sync::Arc;
-use std::time::Duration;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use headman::chief::service::Request;
