@@ -139,6 +139,7 @@ impl App {
                 None
             }
             Some(Layer::Search(state)) => state.hit(&self.model).map(|hit| hit.text.as_str().into()),
+            Some(Layer::Broadcast) => self.broadcast.as_ref().map(|state| state.text().clone()),
             Some(Layer::Help(_)) => None,
             None => self.roster.selected().map(|lead| match self.model.lead(lead) {
                 Some(crate::herd::Lead { pending_ask: Some(ask), .. }) => ask.question.clone(),

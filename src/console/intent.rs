@@ -39,6 +39,24 @@ pub enum Intent {
     PreviousAsk,
     /// Show only leads that wait, or all again.
     WaitingOnly,
+    /// Put the selected lead's ask off, or have it back.
+    Snooze,
+    /// Put it off for ten minutes.
+    SnoozeShort,
+    /// Put it off for an hour.
+    SnoozeHour,
+    /// Put it off until the lead asks something else.
+    SnoozeChange,
+    /// Mark the selected lead, or not any more.
+    Mark,
+    /// Mark no lead any more.
+    UnmarkAll,
+    /// Have the selected lead first in its group, or not any more.
+    Pin,
+    /// Write one message to all that are marked, or that the filter shows.
+    Broadcast,
+    /// Forget the broadcast that was not sent to all.
+    Forget,
     /// Send again what the selected lead may not have.
     SendAgain,
     /// Show only what the lead of a message sent, or everything again.
@@ -168,13 +186,17 @@ pub enum Context {
     Branches,
     /// The search in sessions.
     Search,
+    /// What became of a broadcast.
+    Broadcast,
+    /// For how long an ask is put off.
+    Snooze,
     /// A question of the console's.
     Confirm,
 }
 
 impl Context {
     /// All of them, in the help's order.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 20] = [
         Context::Global,
         Context::Roster,
         Context::Detail,
@@ -192,6 +214,8 @@ impl Context {
         Context::Transcript,
         Context::Branches,
         Context::Search,
+        Context::Broadcast,
+        Context::Snooze,
         Context::Confirm,
     ];
 
@@ -215,6 +239,8 @@ impl Context {
             Context::Transcript => "Transcript",
             Context::Branches => "Branches",
             Context::Search => "Search in sessions",
+            Context::Broadcast => "Broadcast",
+            Context::Snooze => "Snooze",
             Context::Confirm => "Question",
         }
     }
@@ -227,7 +253,7 @@ impl Context {
     /// Whether an action of `scope` can be asked for here. Text fields and questions have only
     /// their own.
     pub fn is_in(self, scope: &[Context]) -> bool {
-        let modal = self.takes_text() || self == Context::Confirm;
+        let modal = self.takes_text() || matches!(self, Context::Confirm | Context::Snooze);
         scope.contains(&self) || (!modal && scope.contains(&Context::Global))
     }
 }
@@ -251,14 +277,15 @@ pub struct Action {
 }
 
 use Context::{
-    Ask, Branches, Composer, Confirm, Detail, Filter, Global, Help, Inbox, Paths, Peek, Peers, Roster,
-    Search, Timeline, Transcript, Turns,
+    Ask, Branches, Broadcast, Composer, Confirm, Detail, Filter, Global, Help, Inbox, Paths, Peek, Peers,
+    Roster, Search, Snooze, Timeline, Transcript, Turns,
 };
 
-const ANYWHERE: &[Context] = &[Global, Composer, Paths, Filter, Confirm];
+const ANYWHERE: &[Context] = &[Global, Composer, Paths, Filter, Snooze, Confirm];
 const BROWSING: &[Context] = &[Global];
 const PAGING: &[Context] = &[Global, Composer, Paths];
 const FIELD: &[Context] = &[Composer, Paths];
+const LISTED: &[Context] = &[Roster, Detail];
 const LEADS: &[Context] = &[Roster, Detail, Ask];
 const AT_PANE: &[Context] = &[Roster, Detail, Ask, Peek, Transcript];
 const TO_READ: &[Context] = &[Roster, Detail, Ask, Inbox, Peek, Transcript];
@@ -322,9 +349,9 @@ pub const ACTIONS: &[Action] = &[
     action(
         "send-again",
         &["R"],
-        LEADS,
+        &[Roster, Detail, Ask, Broadcast],
         "",
-        "Send again what the selected lead may not have",
+        "Send again what the lead may not have; of a broadcast, what was refused",
         Intent::SendAgain,
     ),
     action(
@@ -422,6 +449,29 @@ pub const ACTIONS: &[Action] = &[
         "Only leads that wait, or all",
         Intent::WaitingOnly,
     ),
+    action("snooze", &["z"], LEADS, "snooze", "Put the ask off, or have it back", Intent::Snooze),
+    action("snooze-short", &["m"], &[Snooze], "10 minutes", "For ten minutes", Intent::SnoozeShort),
+    action("snooze-hour", &["h"], &[Snooze], "1 hour", "For an hour", Intent::SnoozeHour),
+    action(
+        "snooze-change",
+        &["c"],
+        &[Snooze],
+        "until it changes",
+        "Until the lead asks something else",
+        Intent::SnoozeChange,
+    ),
+    action("mark", &["space"], LISTED, "", "Mark the lead for a broadcast, or not", Intent::Mark),
+    action("unmark-all", &["u"], LISTED, "", "Mark no lead any more", Intent::UnmarkAll),
+    action(
+        "broadcast",
+        &["b"],
+        &[Roster, Detail, Broadcast],
+        "broadcast",
+        "Write one message to the marked leads, or to the filter's",
+        Intent::Broadcast,
+    ),
+    action("forget", &["x"], &[Broadcast], "forget", "Forget it, for those it was not sent to", Intent::Forget),
+    action("pin", &["P"], LISTED, "", "Pin the lead: first in its group, or not", Intent::Pin),
     action("peek", &["p"], AT_PANE, "peek", "What is on the lead's pane, read only", Intent::Peek),
     action("thoughts", &["T"], &[Transcript], "thoughts", "What models thought, or not", Intent::Thoughts),
     action("pager", &["e"], &[Transcript], "pager", "Open a copy of it in the pager", Intent::Page),

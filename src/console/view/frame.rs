@@ -6,7 +6,7 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 
 use super::{
-    ask, detail, diagnostics, help, inbox, peek, peers, roster, search, timeline, transcript, turns,
+    ask, broadcast, detail, diagnostics, help, inbox, peek, peers, roster, search, timeline, transcript, turns,
 };
 use crate::console::age::Ages;
 use crate::console::app::{App, Confirm, Layer};
@@ -37,7 +37,7 @@ pub fn draw(app: &App, now: Now, frame: &mut Frame<'_>) -> Option<Duration> {
         let mut pen = Pen::new(frame.buffer_mut(), &app.settings.theme);
         pen.fill(area, Role::Text);
         if area.width < SMALLEST.0 || area.height < SMALLEST.1 {
-            let asks = app.model.roster().leads.iter().filter(|lead| lead.needs_you()).count();
+            let asks = app.model.asks().map_or(0, |(count, _)| count);
             pen.put(
                 area.x,
                 area.y,
@@ -158,6 +158,10 @@ fn header(app: &App, now: Now, line: Rect, pen: &mut Pen<'_>, ages: &mut Ages) {
         let asks = counted(count, "ask");
         parts.push((text::line(format_args!("{asks} (oldest {age})")), Role::NeedsYou));
     }
+    let snoozed = app.model.snoozed_asks();
+    if snoozed > 0 {
+        parts.push((text::line(format_args!("{snoozed} snoozed")), Role::Muted));
+    }
     let badges = parts.len();
     if !matches!(app.model.watching(), Watching::Notified) {
         parts.push((text::line("polling"), Role::Warning));
@@ -180,6 +184,9 @@ fn header(app: &App, now: Now, line: Rect, pen: &mut Pen<'_>, ages: &mut Ages) {
     }
     if unread > 0 {
         order.push(parts.len() - 1);
+    }
+    if snoozed > 0 {
+        order.push(badges.start - 1);
     }
     order.extend(badges);
     let mut dropped: Vec<usize> = Vec::new();
@@ -346,6 +353,12 @@ fn views(app: &App, now: Now, body: Rect, pen: &mut Pen<'_>, ages: &mut Ages) ->
             transcript::draw::draw(state, &scene, body, pen, ages);
         }
         Some(Layer::Search(state)) => search::draw::draw(state, &app.model, now, body, pen, ages),
+        Some(Layer::Broadcast) => {
+            let Some(state) = app.broadcast() else { return None };
+            let keymap = &app.settings.keymap;
+            return broadcast::draw::draw(state, &app.model, now, keymap, body, pen, ages)
+                .filter(|_| app.confirm.is_none());
+        }
         None => home(app, now, body, pen, ages),
     }
     None
@@ -459,6 +472,15 @@ fn footer(app: &App, body: Rect, line: Rect, pen: &mut Pen<'_>) {
                 format!("Leave Chief mode? {asks}, {queued}: sent again once you are Chief again. {keys}")
             }
             Confirm::Quit => format!("Quit? {queued}: sent again once you are Chief again. {keys}"),
+            Confirm::Broadcast => {
+                let count = app.broadcast().map_or(0, |state| state.recipients().len());
+                format!("Send it to {}? {keys}", counted(count, "lead"))
+            }
+            Confirm::Snooze { .. } => {
+                let keys = app.settings.keymap.footer(app.context(), |_| true);
+                let keys: Vec<_> = keys.into_iter().map(|(key, label)| format!("{key} {label}")).collect();
+                format!("Put this ask off? {}", keys.join("  "))
+            }
         };
         pen.put(line.x + 1, line.y, line.right(), &text::line(&question), Role::Alarm);
         return;

@@ -11,6 +11,7 @@ use crate::console::view::mark_of;
 use crate::fact::Now;
 use crate::herd::Lead;
 use crate::model::Model;
+use crate::model::snoozes::Left;
 
 /// Draws the list into `area`, frame included.
 pub fn draw(
@@ -49,7 +50,12 @@ pub fn draw(
                 }
                 if let Some(lead) = row.lead(model) {
                     let collides = colliding.contains(&lead.session);
-                    draw_lead(lead, name, collides, model, now, line, pen, ages);
+                    let signs = Signs {
+                        collides,
+                        marked: state.is_marked(&lead.session),
+                        pinned: state.is_pinned(&lead.session),
+                    };
+                    draw_lead(lead, name, signs, model, now, line, pen, ages);
                 }
             }
         }
@@ -67,20 +73,32 @@ pub fn draw(
 }
 
 fn title(state: &State) -> Visible {
-    match (state.filter().shown(), state.is_waiting_only()) {
-        (Some(filter), _) => text::line(format_args!("Leads {filter}")),
-        (None, true) => text::line("Leads that wait"),
-        (None, false) => text::line("Leads"),
+    let what = match (state.filter().shown(), state.is_waiting_only()) {
+        (Some(filter), _) => format!("Leads {filter}"),
+        (None, true) => "Leads that wait".to_owned(),
+        (None, false) => "Leads".to_owned(),
+    };
+    match state.marked() {
+        0 => text::line(&what),
+        marked => text::line(format_args!("{what}, {marked} marked")),
     }
 }
 
-/// One row: what it needs and does, its name, whether it collides with another, agents, and how long an
-/// ask waits.
+/// What stands beside a lead's state.
+struct Signs {
+    /// Whether it collides with another.
+    collides: bool,
+    marked: bool,
+    pinned: bool,
+}
+
+/// One row: what it needs, whether it is marked, what it does, whether it is pinned, its name, whether it
+/// collides with another, agents, and how long an ask waits, or is put off.
 #[allow(clippy::too_many_arguments)]
 fn draw_lead(
     lead: &Lead,
     name: &Visible,
-    collides: bool,
+    signs: Signs,
     model: &Model,
     now: Now,
     line: Rect,
@@ -90,18 +108,32 @@ fn draw_lead(
     let y = line.y;
     let end = line.right();
     let mut x = line.x + 1;
-    if lead.needs_you() {
+    let left = model.snoozed(lead, now);
+    if left.is_some() {
+        pen.mark(x, y, end, Mark::Snoozed);
+    } else if lead.needs_you() {
         pen.mark(x, y, end, Mark::NeedsYou);
+    }
+    if signs.marked {
+        pen.mark(x + 1, y, end, Mark::Marked);
     }
     x += 2;
     pen.mark(x, y, end, mark_of(lead.state, lead.counts.active));
+    if signs.pinned {
+        pen.mark(x + 1, y, end, Mark::Pinned);
+    }
     x += 2;
     // From the right: age, then agents, then what is left is the name's.
-    let age = model.ask_age(lead, now).map(|age| text::line(format_args!("{:>4}", ages.show(age))));
+    let (age, role) = match left {
+        None => (model.ask_age(lead, now).map(|age| ages.show(age)), Role::NeedsYou),
+        Some(Left::Time(left)) => (Some(ages.show_left(left)), Role::Muted),
+        Some(Left::Change) => (None, Role::Muted),
+    };
+    let age = age.map(|age| text::line(format_args!("{age:>4}")));
     let mut right = end.saturating_sub(1);
     if let Some(age) = &age {
         right = right.saturating_sub(age.width() as u16);
-        pen.put(right, y, end, age, Role::NeedsYou);
+        pen.put(right, y, end, age, role);
     } else {
         right = right.saturating_sub(4);
     }
@@ -120,7 +152,7 @@ fn draw_lead(
         }
         right = at.saturating_sub(1);
     }
-    if collides && usize::from(right.saturating_sub(x)) > 8 {
+    if signs.collides && usize::from(right.saturating_sub(x)) > 8 {
         right -= 2;
         pen.mark(right + 1, y, end, Mark::Collision);
     }
