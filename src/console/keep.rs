@@ -77,8 +77,10 @@ pub fn read<T: DeserializeOwned>(path: &Path, max: usize) -> Result<Option<T>, K
 pub fn write<T: Serialize + DeserializeOwned>(path: &Path, what: &T, max: usize) -> Result<(), KeepError> {
     read::<T>(path, max)?;
     let kept = Kept { v: VERSION, what };
-    let mut bytes = serde_json::to_vec(&kept)
-        .map_err(|error| KeepError::Other { path: durable::shown(path).to_string(), why: error.to_string() })?;
+    let mut bytes = serde_json::to_vec(&kept).map_err(|error| KeepError::Other {
+        path: durable::shown(path).to_string(),
+        why: error.to_string(),
+    })?;
     bytes.push(b'\n');
     Ok(durable::publish(path, &bytes)?)
 }

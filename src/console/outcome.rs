@@ -61,7 +61,9 @@ impl App {
             (Pending::Snooze { ends: false }, Ok(_)) => {
                 self.say(format_args!("The ask is put off."), Role::Notice, now);
             }
-            (Pending::Snooze { .. }, Err(why)) => self.say(format_args!("Not done: {why}"), Role::Warning, now),
+            (Pending::Snooze { .. }, Err(why)) => {
+                self.say(format_args!("Not done: {why}"), Role::Warning, now)
+            }
             (Pending::Again(_) | Pending::Mark, Ok(_)) => {}
             (Pending::Reply(_), Ok(_)) => {}
         }

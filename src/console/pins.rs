@@ -54,7 +54,9 @@ mod tests {
         let session = |name: &str| SessionId::new(name).unwrap();
         assert_eq!(load(&path), Ok(Vec::new()));
         let odd: SessionId = serde_json::from_str(r#""a\ud800\u001b\"""#).unwrap();
-        for (lead, pinned) in [(&session("a"), true), (&odd, true), (&session("b"), true), (&session("a"), false)] {
+        for (lead, pinned) in
+            [(&session("a"), true), (&odd, true), (&session("b"), true), (&session("a"), false)]
+        {
             set(&path, lead, pinned).unwrap();
         }
         assert_eq!(load(&path).unwrap(), [odd, session("b")]);

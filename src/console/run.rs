@@ -29,7 +29,6 @@ use super::terminal::{self, Events, Screen, Signal, Signals, TerminalError};
 use super::text::Visible;
 use super::theme::{Role, Theme};
 use super::view::frame;
-use keeping::{Kept, Unsaved};
 use crate::chief::service::Request;
 use crate::chief::state_dir::StateError;
 use crate::control::host::{self, Host, HostError};
@@ -42,6 +41,7 @@ use crate::model::Model;
 use crate::pi::discover::SessionDirs;
 use crate::source::sessions::Followed;
 use crate::turn::log::TurnLogs;
+use keeping::{Kept, Unsaved};
 
 /// Frames are at least this far apart.
 const FRAME: Duration = Duration::from_millis(8);

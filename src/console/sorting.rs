@@ -70,7 +70,11 @@ impl App {
         };
         let (is_snoozed, lead) = (!self.model.needs_you(lead), lead.session.clone());
         if let Some(first) = become_chief_first(&self.model, &self.settings.keymap) {
-            return self.say(format_args!("Only a Chief can put asks off: {first} first."), Role::Notice, now);
+            return self.say(
+                format_args!("Only a Chief can put asks off: {first} first."),
+                Role::Notice,
+                now,
+            );
         }
         if is_snoozed {
             self.request_snooze(lead, ask, None);

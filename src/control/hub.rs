@@ -48,8 +48,7 @@ impl Hub {
     pub(super) fn connect(self: &Arc<Self>) -> Connected {
         let mut state = self.state();
         let (sender, facts) = fact::channel();
-        let known =
-            [&state.standing, &state.registration, &state.mail, &state.sent_counts, &state.snoozes];
+        let known = [&state.standing, &state.registration, &state.mail, &state.sent_counts, &state.snoozes];
         known.into_iter().flatten().for_each(|fact| sender.put(fact.clone()));
         state.sent.values().for_each(|sent| sender.put(Fact::Sent(sent.clone())));
         state.next += 1;

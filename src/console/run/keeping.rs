@@ -12,8 +12,8 @@ use crate::console::pins;
 use crate::console::terminal::Screen;
 use crate::console::theme::Role;
 use crate::contract::{SessionId, Untrusted};
-use crate::disk::thread::DiskThreadGone;
 use crate::disk::durable;
+use crate::disk::thread::DiskThreadGone;
 
 /// What earlier runs kept.
 #[derive(Default)]

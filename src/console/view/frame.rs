@@ -6,7 +6,8 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 
 use super::{
-    ask, broadcast, detail, diagnostics, help, inbox, peek, peers, roster, search, timeline, transcript, turns,
+    ask, broadcast, detail, diagnostics, help, inbox, peek, peers, roster, search, timeline, transcript,
+    turns,
 };
 use crate::console::age::Ages;
 use crate::console::app::{App, Confirm, Layer};
@@ -477,9 +478,11 @@ fn footer(app: &App, body: Rect, line: Rect, pen: &mut Pen<'_>) {
                 format!("Send it to {}? {keys}", counted(count, "lead"))
             }
             Confirm::Snooze { .. } => {
-                let keys = app.settings.keymap.footer(app.context(), |_| true);
+                let mut keys = app.settings.keymap.footer(app.context(), |_| true);
+                // How it is left stands last.
+                keys.sort_by_key(|(_, label)| *label == "back");
                 let keys: Vec<_> = keys.into_iter().map(|(key, label)| format!("{key} {label}")).collect();
-                format!("Put this ask off? {}", keys.join("  "))
+                format!("Put off? {}", keys.join("  "))
             }
         };
         pen.put(line.x + 1, line.y, line.right(), &text::line(&question), Role::Alarm);

@@ -108,9 +108,10 @@ fn lines(
             && !state.is_writing()
         {
             let why = text::line(why).wrap(room.saturating_sub(4));
-            lines.extend(why.into_iter().map(|line| {
-                Line::Pieces(vec![(text::line("    "), Role::Text), (line, Role::Muted)])
-            }));
+            lines.extend(
+                why.into_iter()
+                    .map(|line| Line::Pieces(vec![(text::line("    "), Role::Text), (line, Role::Muted)])),
+            );
         }
     }
     if !state.is_writing() && state.counts().refused > 0 && !state.is_under_way() {

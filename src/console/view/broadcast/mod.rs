@@ -339,9 +339,7 @@ impl State {
             };
             let Some(sent) = model.sent(id) else { continue };
             let progress = match sent.fate {
-                Fate::Unsent => {
-                    Progress::Refused("it could not be put into the lead's inbox".to_owned())
-                }
+                Fate::Unsent => Progress::Refused("it could not be put into the lead's inbox".to_owned()),
                 Fate::Again => Progress::Sent(model.successor(sent).map_or(id, |next| next.id)),
                 _ => Progress::Sent(id),
             };
