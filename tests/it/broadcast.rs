@@ -1,6 +1,7 @@
 //! One message to several leads: to whom, what goes out, and what is left of it after a refusal, Esc or a
 //! crash.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +14,10 @@ use headman::console::view::broadcast::Counts;
 use headman::contract::{Kind, Timestamp, Uuid};
 use headman::fact::{Done, Fact, Fate, Now, OtherChief, Outcome, Sent, Standing};
 
+use crate::demo_console;
+use crate::pty::Harness;
 use crate::screens::{LEADS, Lead, START, app, at, inventory, press, records, session, shown, uuid};
+use crate::support::below;
 
 /// A console, and what it asked for.
 struct Desk {
@@ -306,4 +310,53 @@ fn what_nobody_has_can_be_written_on_or_forgotten() {
     desk.press("b", 7);
     desk.press("Rebase.\n", 7);
     assert!(desk.app.confirm.is_none() && desk.shows("You are not Chief: the draft is kept."));
+}
+
+#[test]
+fn a_person_writes_to_several_leads_one_of_which_is_gone_by_then() {
+    let home = demo_console::home();
+    let served = demo_console::Served::start(home.path(), &["--speed", "0"]);
+    let start = || {
+        let mut console =
+            Harness::start_in(demo_console::headman(home.path(), &[], &served.environment), 120, 40);
+        console.wait_for("an ask", |it| it.shows("chief since") && it.shows("NEEDS YOU"));
+        console
+    };
+    let agent_dir = &served.environment.iter().find(|(name, _)| name == "PI_CODING_AGENT_DIR").unwrap().1;
+    let files = || below(Path::new(agent_dir)).into_iter().map(|path| Path::new(agent_dir).join(path));
+    let records = || -> Vec<_> {
+        files()
+            .filter(|file| file.parent().is_some_and(|of| of.ends_with("leads")) && file.is_file())
+            .collect()
+    };
+    let mut console = start();
+    // Every name has one.
+    demo_console::press(&mut console, "/", "the filter", |it| it.shows("Leads /"));
+    demo_console::press(&mut console, "/", "it", |it| it.shows("/ /"));
+    demo_console::press(&mut console, "\r", "it kept", |it| it.shows("b broadcast"));
+    let count = records().len();
+    demo_console::press(&mut console, "b", "to whom", |it| it.shows(&format!("Broadcast to {count} leads")));
+    demo_console::press(&mut console, "Commit what you have.", "the text", |it| it.shows("Commit what you"));
+    demo_console::press(&mut console, "\r", "the question", |it| it.shows("Send it to"));
+    std::fs::remove_file(&records()[0]).unwrap();
+    console.wait_for("it gone", |it| it.shows("not listed now"));
+    let (sent, refused) = (format!("{} sent", count - 1), "1 not sent");
+    demo_console::press(&mut console, "y", "what came of it", |it| it.shows(&sent) && it.shows(refused));
+    assert!(console.shows("it is not listed now"));
+    rustix::process::kill_process(console.pid(), rustix::process::Signal::KILL).unwrap();
+    console.wait_for_exit();
+    // The next one knows who has it, and sends it to none of them again.
+    let mut next = start();
+    demo_console::press(&mut next, "b", "what came of it", |it| it.shows(&sent) && it.shows(refused));
+    demo_console::press(&mut next, "R", "it refused again", |it| it.shows("it is not listed now"));
+    demo_console::press(&mut next, "x", "it forgotten", |it| it.shows("The broadcast is forgotten."));
+    let holders = || {
+        let said = files().filter(|file| file.extension().is_some_and(|it| it == "jsonl"));
+        said.map(|file| {
+            std::fs::read_to_string(file).unwrap_or_default().matches("Commit what you have.").count()
+        })
+        .filter(|count| *count > 0)
+        .collect::<Vec<_>>()
+    };
+    assert!(holders().len() < count, "{:?}", holders());
 }
