@@ -24,7 +24,7 @@ pub mod sessions;
 pub mod snoozes;
 
 use sessions::Sessions;
-use snoozes::{Left, Snoozes};
+use snoozes::Snoozes;
 
 /// Outcomes, and answers, kept until the views have seen them.
 const MAX_OUTCOMES: usize = 64;
@@ -541,35 +541,6 @@ impl Model {
     /// How long `lead` is in its state, and whether we saw that begin: else it is at least so long.
     pub fn state_age(&self, lead: &SessionId, now: Now) -> Option<(Duration, bool)> {
         self.since.get(lead).map(|since| (now.mono.saturating_sub(since.mono), since.seen))
-    }
-
-    /// Whether `lead` waits for an answer, and its ask is not put off.
-    pub fn needs_you(&self, lead: &Lead) -> bool {
-        lead.pending_ask.as_ref().is_some_and(|ask| !self.snoozes.contains(&lead.session, ask.ask))
-    }
-
-    /// How long the open ask of `lead` stays put off, if it is.
-    pub fn snoozed(&self, lead: &Lead, now: Now) -> Option<Left> {
-        self.snoozes.left(&lead.session, lead.pending_ask.as_ref()?.ask, now)
-    }
-
-    /// How many open asks are put off.
-    pub fn snoozed_asks(&self) -> usize {
-        self.roster.leads.iter().filter(|lead| lead.needs_you() && !self.needs_you(lead)).count()
-    }
-
-    /// Has asks come back whose time is over; says whether there were any.
-    pub fn wake(&mut self, now: Now) -> bool {
-        let any = self.snoozes.wake(now);
-        if any {
-            self.project(now);
-        }
-        any
-    }
-
-    /// When the next ask comes back, on the monotonic clock.
-    pub fn wakes_at(&self) -> Option<Duration> {
-        self.snoozes.next()
     }
 
     /// How many leads need you, and the one that does so longest.

@@ -11,7 +11,7 @@ pub mod reception;
 pub mod requeue;
 pub mod sent;
 pub mod service;
-mod snooze;
+pub mod snooze;
 pub mod staff;
 pub mod state_dir;
 mod sweep;

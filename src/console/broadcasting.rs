@@ -148,7 +148,7 @@ impl App {
 
     /// Hands over as many messages as may be under way.
     fn hand_over(&mut self) {
-        while let Some(letter) = self.broadcast.as_mut().and_then(|state| state.next()) {
+        while let Some(letter) = self.broadcast.as_mut().and_then(|state| state.next_letter()) {
             let pending = Pending::Broadcast(letter.lead.clone());
             self.request(pending, |ticket| Request::Message { ticket, letter });
         }

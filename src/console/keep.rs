@@ -88,7 +88,7 @@ pub fn write<T: Serialize + DeserializeOwned>(path: &Path, what: &T, max: usize)
 /// Removes what is kept at `path`, if it is that.
 ///
 /// # Errors
-/// As [`write`].
+/// As [`write()`].
 pub fn remove<T: DeserializeOwned>(path: &Path, max: usize) -> Result<(), KeepError> {
     if read::<T>(path, max)?.is_some() && durable::unlink(path)? {
         durable::sync_parent(path)?;

@@ -3,8 +3,10 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use super::Model;
 use crate::contract::{SessionId, Uuid};
 use crate::fact::{Now, Snooze, Until};
+use crate::herd::Lead;
 
 /// How long an ask stays put off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,6 +65,37 @@ impl Snoozes {
     /// Whether that ask is put off.
     pub(super) fn contains(&self, lead: &SessionId, ask: Uuid) -> bool {
         self.0.get(&(lead.clone(), ask)).is_some_and(|timer| !timer.is_over)
+    }
+}
+
+impl Model {
+    /// Whether `lead` waits for an answer, and its ask is not put off.
+    pub fn needs_you(&self, lead: &Lead) -> bool {
+        lead.pending_ask.as_ref().is_some_and(|ask| !self.snoozes.contains(&lead.session, ask.ask))
+    }
+
+    /// How long the open ask of `lead` stays put off, if it is.
+    pub fn snoozed(&self, lead: &Lead, now: Now) -> Option<Left> {
+        self.snoozes.left(&lead.session, lead.pending_ask.as_ref()?.ask, now)
+    }
+
+    /// How many open asks are put off.
+    pub fn snoozed_asks(&self) -> usize {
+        self.roster.leads.iter().filter(|lead| lead.needs_you() && !self.needs_you(lead)).count()
+    }
+
+    /// Has asks come back whose time is over; says whether there were any.
+    pub fn wake(&mut self, now: Now) -> bool {
+        let any = self.snoozes.wake(now);
+        if any {
+            self.project(now);
+        }
+        any
+    }
+
+    /// When the next ask comes back, on the monotonic clock.
+    pub fn wakes_at(&self) -> Option<Duration> {
+        self.snoozes.next()
     }
 }
 

@@ -52,9 +52,9 @@ fn asked(app: &mut App) -> Option<(u64, SessionId, Uuid, Option<Until>)> {
 }
 
 fn names(app: &App) -> Vec<String> {
-    let rows = app.roster.rows().iter().filter_map(|row| match row {
-        Row::Group(group) => Some(group.title().to_owned()),
-        Row::Lead { session, .. } => Some(session.as_untrusted().to_str_lossy().into_owned()),
+    let rows = app.roster.rows().iter().map(|row| match row {
+        Row::Group(group) => group.title().to_owned(),
+        Row::Lead { session, .. } => session.as_untrusted().to_str_lossy().into_owned(),
     });
     rows.collect()
 }
@@ -268,7 +268,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn row_group<'a>(app: &'a App) -> Vec<(Group, &'a SessionId)> {
+fn row_group(app: &App) -> Vec<(Group, &SessionId)> {
     let mut group = None;
     let rows = app.roster.rows().iter().filter_map(|row| match row {
         Row::Group(next) => {

@@ -355,7 +355,7 @@ fn views(app: &App, now: Now, body: Rect, pen: &mut Pen<'_>, ages: &mut Ages) ->
         }
         Some(Layer::Search(state)) => search::draw::draw(state, &app.model, now, body, pen, ages),
         Some(Layer::Broadcast) => {
-            let Some(state) = app.broadcast() else { return None };
+            let state = app.broadcast()?;
             let keymap = &app.settings.keymap;
             return broadcast::draw::draw(state, &app.model, now, keymap, body, pen, ages)
                 .filter(|_| app.confirm.is_none());

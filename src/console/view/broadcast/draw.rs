@@ -116,10 +116,9 @@ fn lines(
     }
     if !state.is_writing() && state.counts().refused > 0 && !state.is_under_way() {
         lines.push(Line::empty());
-        let again = format!(" send it to those {} it was not sent to", state.counts().refused);
         lines.push(Line::Pieces(vec![
             (text::line(keymap.key_of(Intent::SendAgain).as_str()), Role::Key),
-            (text::line(&again), Role::Muted),
+            (text::line(" send it where it was not sent"), Role::Muted),
         ]));
     }
     lines

@@ -276,7 +276,7 @@ impl State {
     }
 
     /// The next message to be handed over, if one may be now.
-    pub fn next(&mut self) -> Option<Letter> {
+    pub fn next_letter(&mut self) -> Option<Letter> {
         if self.stage != Stage::Sending {
             return None;
         }
