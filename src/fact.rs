@@ -13,6 +13,7 @@ pub use inquiry::{Answer, Found, Inquiry, MAX_LETTERS, Needle, Query};
 pub use inspection::{Foreground, Inspection, Peek, ProcessEvidence};
 pub use reading::{Condition, Hit, Hits, Reading, SessionFile, Sheet, Summary, Taken, TipRead, Wanted};
 pub use search::{MAX_HITS, MAX_TROUBLES, SearchQuery, Searched};
+pub use snooze::{Snooze, Until};
 
 use crate::contract::{Descriptor, Kind, LeadRecord, SessionId, Timestamp, Untrusted, Uuid};
 use crate::disk::mailboxes::Scan;
@@ -28,6 +29,7 @@ mod inquiry;
 mod inspection;
 mod reading;
 mod search;
+mod snooze;
 
 /// A reading of both clocks. Ages are counted on the monotonic one, which no clock change moves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,6 +74,8 @@ pub enum Fact {
     Sent(Sent),
     /// How many messages of ours have which fate, by lead.
     SentCounts(Arc<SentCounts>),
+    /// The asks that are put off.
+    Snoozes(Arc<Vec<Snooze>>),
     /// What became of one request to the service.
     Outcome(Outcome),
     /// How changes of the records are noticed.
@@ -122,6 +126,7 @@ enum Key {
     Desk,
     Sent(Uuid),
     SentCounts,
+    Snoozes,
     Outcome(u64),
     Watching,
     ChangesLost,
@@ -150,6 +155,7 @@ impl Fact {
             Fact::Desk(_) => Key::Desk,
             Fact::Sent(sent) => Key::Sent(sent.id),
             Fact::SentCounts(_) => Key::SentCounts,
+            Fact::Snoozes(_) => Key::Snoozes,
             Fact::Outcome(outcome) => Key::Outcome(outcome.ticket),
             Fact::Watching(_) => Key::Watching,
             Fact::ChangesLost(_) => Key::ChangesLost,
@@ -504,6 +510,8 @@ pub enum Done {
     Focused,
     /// What was seen is known as that, or as unseen.
     Marked,
+    /// An ask is put off, or is not any more.
+    Snoozed,
 }
 
 /// How changes of the records are noticed.

@@ -22,9 +22,11 @@ use crate::turn::history::Picture;
 
 pub mod sessions;
 pub mod signals;
+pub mod snoozes;
 
 use sessions::Sessions;
 use signals::Signals;
+use snoozes::Snoozes;
 
 /// Outcomes, and answers, kept until the views have seen them.
 const MAX_OUTCOMES: usize = 64;
@@ -96,6 +98,7 @@ pub struct Model {
     asked: HashMap<(SessionId, Uuid), Asked>,
     asks: Option<(usize, usize)>,
     ask_times: HashMap<(SessionId, Uuid), Timestamp>,
+    snoozes: Snoozes,
     mail: Arc<Mail>,
     mail_generation: u64,
     answers: VecDeque<Answered>,
@@ -136,6 +139,7 @@ impl Model {
             asked: HashMap::new(),
             asks: None,
             ask_times: HashMap::new(),
+            snoozes: Snoozes::default(),
             mail: Arc::default(),
             mail_generation: 0,
             answers: VecDeque::new(),
@@ -292,6 +296,10 @@ impl Model {
                 self.sent_counts = counts;
                 false
             }
+            Fact::Snoozes(snoozes) => {
+                self.snoozes.fold(&snoozes, now);
+                true
+            }
             Fact::Outcome(outcome) => {
                 if self.outcomes.len() == MAX_OUTCOMES {
                     self.outcomes.pop_front();
@@ -357,10 +365,10 @@ impl Model {
         evidence
     }
 
-    /// How many ask, and where the one stands that asks longest. All ages grow alike, so it stays that
+    /// How many need you, and where the one stands that asks longest. All ages grow alike, so it stays that
     /// one until the next projection; every frame asks for it.
     fn count_asks(&self, now: Now) -> Option<(usize, usize)> {
-        let asking = || self.roster.leads.iter().enumerate().filter(|(_, lead)| lead.needs_you());
+        let asking = || self.roster.leads.iter().enumerate().filter(|(_, lead)| self.needs_you(lead));
         // Of equal ones the first, as in the list.
         let oldest = asking().rev().max_by_key(|(_, lead)| self.ask_age(lead, now)).map(|(at, _)| at)?;
         Some((asking().count(), oldest))
@@ -543,15 +551,15 @@ impl Model {
         self.since.get(lead).map(|since| (now.mono.saturating_sub(since.mono), since.seen))
     }
 
-    /// How many leads wait for an answer, and the one that does so longest.
+    /// How many leads need you, and the one that does so longest.
     pub fn asks(&self) -> Option<(usize, &Lead)> {
         let (count, oldest) = self.asks?;
         Some((count, self.roster.leads.get(oldest)?))
     }
 
-    /// The leads that wait for an answer, the longest first.
+    /// The leads that need you, the longest first.
     pub fn asking(&self, now: Now) -> Vec<&Lead> {
-        let mut asking: Vec<_> = self.roster.leads.iter().filter(|lead| lead.needs_you()).collect();
+        let mut asking: Vec<_> = self.roster.leads.iter().filter(|lead| self.needs_you(lead)).collect();
         asking.sort_by_key(|lead| std::cmp::Reverse(self.ask_age(lead, now)));
         asking
     }

@@ -11,6 +11,7 @@ pub mod reception;
 pub mod requeue;
 pub mod sent;
 pub mod service;
+pub mod snooze;
 pub mod staff;
 pub mod state_dir;
 mod sweep;

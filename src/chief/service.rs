@@ -23,7 +23,7 @@ use crate::contract::role::Role;
 use crate::contract::{SessionId, Untrusted, Uuid};
 use crate::disk::DiskThread;
 use crate::disk::thread::DiskThreadGone;
-use crate::fact::{Done, Fact, FactSender, Fate, Inquiry, OtherChief, Outcome, Standing};
+use crate::fact::{Done, Fact, FactSender, Fate, Inquiry, OtherChief, Outcome, Standing, Until};
 use crate::herdr::{Client, Registrar, Snapshot};
 
 mod mail;
@@ -92,6 +92,17 @@ pub enum Request {
         /// Whether it was seen.
         read: bool,
     },
+    /// Put an ask off, or have it back.
+    Snooze {
+        /// Comes back in the outcome.
+        ticket: u64,
+        /// Who asks.
+        lead: SessionId,
+        /// The ask.
+        ask: Uuid,
+        /// Until when; none has it back.
+        until: Option<Until>,
+    },
     /// Bring the operator to a pane.
     Focus {
         /// Comes back in the outcome.
@@ -119,6 +130,7 @@ impl Request {
             | Request::SendAgain { ticket, .. }
             | Request::Inquire { ticket, .. }
             | Request::Mark { ticket, .. }
+            | Request::Snooze { ticket, .. }
             | Request::Focus { ticket, .. } => Some(ticket),
             Request::Waiting(_) | Request::RegisterAgain | Request::Shutdown(_) => None,
         }
@@ -309,6 +321,7 @@ impl Service {
             }
             Request::Inquire { ticket, inquiry } => self.inquire(ticket, inquiry).await,
             Request::Mark { ticket, which, read } => self.mark(ticket, which, read).await,
+            Request::Snooze { ticket, lead, ask, until } => self.snooze(ticket, lead, ask, until).await,
             Request::Focus { ticket, pane } => {
                 let (herdr, facts) = (self.setup.herdr.clone(), self.setup.facts.clone());
                 tokio::spawn(async move {

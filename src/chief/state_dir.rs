@@ -201,6 +201,16 @@ impl StateDir {
         self.socket.join("drafts")
     }
 
+    /// Which leads are pinned.
+    pub fn pins(&self) -> PathBuf {
+        self.socket.join("pins.json")
+    }
+
+    /// The broadcast that is being written, or was not sent to all.
+    pub fn broadcast(&self) -> PathBuf {
+        self.socket.join("broadcast.json")
+    }
+
     /// The journal of this socket.
     pub fn journal(&self) -> PathBuf {
         self.socket.join("journal")

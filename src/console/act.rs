@@ -149,6 +149,7 @@ impl App {
             }
             Some(Layer::Search(state)) => state.hit(&self.model).map(|hit| hit.text.as_str().into()),
             Some(Layer::Lessons(state)) => state.text().map(Untrusted::from),
+            Some(Layer::Broadcast) => self.broadcast.as_ref().map(|state| state.text().clone()),
             Some(Layer::Help(_)) => None,
             None => self.roster.selected().map(|lead| match self.model.lead(lead) {
                 Some(crate::herd::Lead { pending_ask: Some(ask), .. }) => ask.question.clone(),

@@ -30,6 +30,30 @@ pub fn next_change(age: Duration) -> Duration {
     unit - Duration::from_nanos(u64::try_from(into).unwrap_or(0))
 }
 
+/// How long something goes on, in minutes and, above one hour, in hours, begun ones counted: `8m`, `2h`.
+pub fn left(left: Duration) -> String {
+    let (unit, sign) = unit_left(left);
+    format!("{}{sign}", units_left(left, unit))
+}
+
+fn unit_left(left: Duration) -> (Duration, char) {
+    if left > Duration::from_secs(HOUR) {
+        (Duration::from_secs(HOUR), 'h')
+    } else {
+        (Duration::from_secs(MINUTE), 'm')
+    }
+}
+
+fn units_left(left: Duration, unit: Duration) -> u32 {
+    u32::try_from(left.as_nanos().div_ceil(unit.as_nanos()).max(1)).unwrap_or(u32::MAX)
+}
+
+/// How long until [`left`] gives something else, or nothing is left.
+fn next_change_left(left: Duration) -> Duration {
+    let (unit, _) = unit_left(left);
+    left.saturating_sub(unit.saturating_mul(units_left(left, unit) - 1))
+}
+
 /// Collects the visible ages of one frame, to know when the next frame is due.
 #[derive(Debug, Default)]
 pub struct Ages {
@@ -44,6 +68,13 @@ impl Ages {
         shown(age)
     }
 
+    /// What is left, drawn now.
+    pub fn show_left(&mut self, time: Duration) -> String {
+        let next = next_change_left(time);
+        self.next = Some(self.next.map_or(next, |known| known.min(next)));
+        left(time)
+    }
+
     /// How long until one of them will be another; none where none is drawn.
     pub fn next(&self) -> Option<Duration> {
         self.next
@@ -53,6 +84,19 @@ impl Ages {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_left_changes_exactly_when_it_says() {
+        for (millis, wanted) in
+            [(1, "1m"), (60_000, "1m"), (60_001, "2m"), (3_600_000, "60m"), (3_600_001, "2h"), (0, "1m")]
+        {
+            let time = Duration::from_millis(millis);
+            assert_eq!(left(time), wanted);
+            let next = next_change_left(time);
+            assert_eq!(left(time - next + next.min(Duration::from_millis(1))), wanted);
+            assert!(time == next || left(time - next) != wanted, "{millis}");
+        }
+    }
 
     #[test]
     fn an_age_changes_exactly_when_it_says() {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crossterm::event::KeyEvent;
 
+use super::broadcast::Broadcast;
 use super::drafts::{Draft, DraftKey};
 use super::errand::Errand;
 use super::files::{Place, Question};
@@ -20,7 +21,8 @@ use super::snippets::Snippets;
 use super::text::{self, Visible};
 use super::theme::{Role, Theme};
 use super::view::{
-    ask, diagnostics, help, inbox, lessons, peek, peers, roster, search, signals, timeline, transcript, turns,
+    ask, broadcast, diagnostics, help, inbox, lessons, peek, peers, roster, search, signals, timeline,
+    transcript, turns,
 };
 use crate::chief::inspection::Subject;
 use crate::chief::service::Request;
@@ -43,6 +45,14 @@ pub enum Effect {
     SaveDraftsNow,
     /// This draft was sent.
     RemoveDraft(DraftKey),
+    /// This broadcast shall be durable.
+    SaveBroadcast(Broadcast),
+    /// The broadcast that goes out shall be, at once; [`App::broadcast_kept`] is to be told.
+    KeepBroadcast(Broadcast),
+    /// No broadcast is to be kept.
+    RemoveBroadcast,
+    /// It shall be kept that this lead is pinned, or is not.
+    Pin(SessionId, bool),
     /// This text shall be on the clipboard.
     Copy(Untrusted),
     /// This shall be found out about files.
@@ -106,6 +116,15 @@ pub enum Confirm {
     Quit,
     /// Put the lesson of this name away.
     Archive(String),
+    /// Send the broadcast.
+    Broadcast,
+    /// For how long to put this ask off.
+    Snooze {
+        /// Who asks.
+        lead: SessionId,
+        /// The ask.
+        ask: Uuid,
+    },
 }
 
 /// What lies over the roster, the last on top.
@@ -134,6 +153,8 @@ pub enum Layer {
     Search(Box<search::State>),
     /// Lessons, or what is to become one.
     Lessons(Box<lessons::State>),
+    /// The broadcast.
+    Broadcast,
 }
 
 /// What a request was for, while its outcome is not known.
@@ -146,6 +167,12 @@ pub(super) enum Pending {
     /// Of this message.
     Again(Uuid),
     Mark,
+    Snooze {
+        /// Whether the ask comes back by it.
+        ends: bool,
+    },
+    /// The message of the broadcast to this lead.
+    Broadcast(SessionId),
 }
 
 /// The console.
@@ -164,6 +191,7 @@ pub struct App {
     pub(super) history: History,
     pub(super) sequence: Sequence,
     pub(super) drafts: HashMap<DraftKey, Draft>,
+    pub(super) broadcast: Option<Box<broadcast::State>>,
     pub(super) pending: Vec<(u64, Pending)>,
     /// What was sent from which draft, while no lead is known to have it.
     pub(super) on_their_way: Vec<(Uuid, DraftKey)>,
@@ -198,6 +226,7 @@ impl App {
             history: History::default(),
             sequence: Sequence::default(),
             drafts: drafts.into_iter().map(|draft| (draft.key(), draft)).collect(),
+            broadcast: None,
             pending: Vec::new(),
             on_their_way: Vec::new(),
             recited: HashMap::new(),
@@ -220,8 +249,10 @@ impl App {
 
     /// Where keys go now.
     pub fn context(&self) -> Context {
-        if self.confirm.is_some() {
-            return Context::Confirm;
+        match self.confirm {
+            Some(Confirm::Snooze { .. }) => return Context::Snooze,
+            Some(_) => return Context::Confirm,
+            None => {}
         }
         match self.layers.last() {
             Some(Layer::Ask(state)) => state.context(),
@@ -236,6 +267,10 @@ impl App {
             Some(Layer::Transcript(state)) => state.context(),
             Some(Layer::Search(state)) => state.context(),
             Some(Layer::Lessons(state)) => state.context(),
+            Some(Layer::Broadcast) => match &self.broadcast {
+                Some(state) => state.context(),
+                None => Context::Broadcast,
+            },
             None => self.roster.context(),
         }
     }
@@ -259,6 +294,13 @@ impl App {
         self.remember(now);
         self.take_answers();
         self.drop_drafts_of_what_arrived();
+        self.tell_broadcast(now);
+        self.unmark_gone(now);
+        self.follow(now);
+    }
+
+    /// Has the views take over what changed in the model.
+    pub(super) fn follow(&mut self, now: Now) {
         let frozen = self.is_composing();
         self.roster.follow(&self.model, now, frozen);
         for layer in &mut self.layers {
@@ -274,12 +316,13 @@ impl App {
                 | Layer::Diagnostics(_)
                 | Layer::Peek(_)
                 | Layer::Transcript(_)
-                | Layer::Lessons(_) => {}
+                | Layer::Lessons(_)
+                | Layer::Broadcast => {}
             }
         }
         self.follow_transcript(now);
         self.inquire();
-        let waiting = self.model.roster().leads.iter().any(crate::herd::Lead::needs_you);
+        let waiting = self.model.asks().is_some();
         if self.waiting_told != Some(waiting) {
             self.waiting_told = Some(waiting);
             self.effects.push_back(Effect::Request(Request::Waiting(waiting)));
@@ -308,7 +351,11 @@ impl App {
     }
 
     fn is_composing(&self) -> bool {
-        self.layers.iter().any(|layer| matches!(layer, Layer::Ask(state) if state.is_composing()))
+        self.layers.iter().any(|layer| match layer {
+            Layer::Ask(state) => state.is_composing(),
+            Layer::Broadcast => self.broadcast.as_ref().is_some_and(|state| state.is_writing()),
+            _ => false,
+        })
     }
 
     /// Says something in the footer for a while.
@@ -341,8 +388,8 @@ impl App {
     fn typed(&mut self, key: KeyEvent, now: Now) {
         let problem = match self.layers.last_mut() {
             _ if self.confirm.is_some() => None,
-            Some(Layer::Ask(state)) => {
-                let problem = state.typed(key, now.mono);
+            Some(Layer::Ask(_) | Layer::Broadcast) => {
+                let problem = self.writer().and_then(|state| state.typed(key, now.mono));
                 self.keep_draft(now);
                 problem
             }
@@ -386,9 +433,11 @@ impl App {
     pub fn paste(&mut self, text: &str, now: Now) {
         self.settle(now);
         let is_filter = self.context() == Context::Filter;
+        let asked = self.confirm.is_some();
+        let writes = self.writer().is_some_and(|state| state.is_composing()) && !asked;
         match self.layers.last_mut() {
-            Some(Layer::Ask(state)) if state.is_composing() && self.confirm.is_none() => {
-                let problem = state.pasted(text, now.mono);
+            Some(Layer::Ask(_) | Layer::Broadcast) if writes => {
+                let problem = self.writer().and_then(|state| state.pasted(text, now.mono));
                 self.keep_draft(now);
                 if let Some(problem) = problem {
                     self.say(format_args!("{problem}"), Role::Warning, now);
@@ -421,6 +470,9 @@ impl App {
 
     /// Remembers what is in the open composer, if it changed.
     pub(super) fn keep_draft(&mut self, now: Now) {
+        if self.shows_broadcast() {
+            return self.keep_broadcast(now);
+        }
         if let Some(Layer::Ask(state)) = self.layers.last()
             && let Some(draft) = state.draft(now.wall)
         {
@@ -453,7 +505,7 @@ impl App {
             Intent::Interrupt => self.interrupt(now),
             Intent::Suspend => self.effects.push_back(Effect::Suspend),
             Intent::Redraw => self.effects.push_back(Effect::Redraw),
-            Intent::Yes | Intent::No => self.confirmed(intent == Intent::Yes),
+            Intent::Yes | Intent::No => self.confirmed(intent == Intent::Yes, now),
             Intent::Back => self.back(now),
             Intent::Help => match self.layers.last() {
                 Some(Layer::Help(_)) => drop(self.layers.pop()),
@@ -472,6 +524,13 @@ impl App {
                 self.next_match(intent == Intent::NextMatch, now)
             }
             Intent::SendAgain => self.send_again(now),
+            Intent::Snooze => self.snooze(now),
+            Intent::SnoozeShort | Intent::SnoozeHour | Intent::SnoozeChange => self.snooze_for(intent, now),
+            Intent::Mark => self.roster.toggle_mark(),
+            Intent::UnmarkAll => self.unmark_all(now),
+            Intent::Pin => self.toggle_pin(now),
+            Intent::Broadcast => self.open_broadcast(now),
+            Intent::Forget => self.forget_broadcast(now),
             Intent::Peers => match self.layers.last() {
                 Some(Layer::Peers(_)) => drop(self.layers.pop()),
                 _ if self.shows_peers() => {}
@@ -507,7 +566,7 @@ impl App {
             Intent::Copy => self.copy(now),
             Intent::Send => self.enter(now),
             Intent::Newline => {
-                if let Some(Layer::Ask(state)) = self.layers.last_mut() {
+                if let Some(state) = self.writer() {
                     state.newline(now.mono);
                 }
                 self.keep_draft(now);
@@ -559,6 +618,11 @@ impl App {
                 }
                 Some(Layer::Search(state)) => state.intent(intent, &self.model),
                 Some(Layer::Lessons(state)) => state.intent(intent),
+                Some(Layer::Broadcast) => {
+                    if let Some(state) = &mut self.broadcast {
+                        state.intent(intent);
+                    }
+                }
                 None => self.roster.intent(intent, &self.model, now),
             },
         }
@@ -581,12 +645,14 @@ impl App {
     pub fn next_frame(&self, ages: Option<Duration>, now: Now) -> Option<Duration> {
         let notice = self.notice.as_ref().map(|notice| notice.until.saturating_sub(now.mono));
         let away = self.history.until().map(|until| until.saturating_sub(now.mono));
-        [ages, notice, away].into_iter().flatten().min()
+        let wakes = self.model.wakes_at().map(|at| at.saturating_sub(now.mono));
+        [ages, notice, away, wakes].into_iter().flatten().min()
     }
 
     /// Time passed: a notice may be over.
     pub fn tick(&mut self, now: Now) {
         self.history.tick(now);
+        self.wake(now);
         if self.notice.as_ref().is_some_and(|notice| notice.until <= now.mono) {
             self.notice = None;
         }

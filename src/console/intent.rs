@@ -39,6 +39,24 @@ pub enum Intent {
     PreviousAsk,
     /// Show only leads that wait, or all again.
     WaitingOnly,
+    /// Put the selected lead's ask off, or have it back.
+    Snooze,
+    /// Put it off for ten minutes.
+    SnoozeShort,
+    /// Put it off for an hour.
+    SnoozeHour,
+    /// Put it off until the lead asks something else.
+    SnoozeChange,
+    /// Mark the selected lead, or not any more.
+    Mark,
+    /// Mark no lead any more.
+    UnmarkAll,
+    /// Have the selected lead first in its group, or not any more.
+    Pin,
+    /// Write one message to all that are marked, or that the filter shows.
+    Broadcast,
+    /// Forget the broadcast that was not sent to all.
+    Forget,
     /// Send again what the selected lead may not have.
     SendAgain,
     /// Show only what the lead of a message sent, or everything again.
@@ -200,13 +218,17 @@ pub enum Context {
     Quote,
     /// The lessons that fit what is being written.
     Offered,
+    /// What became of a broadcast.
+    Broadcast,
+    /// For how long an ask is put off.
+    Snooze,
     /// A question of the console's.
     Confirm,
 }
 
 impl Context {
     /// All of them, in the help's order.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 24] = [
         Context::Global,
         Context::Roster,
         Context::Detail,
@@ -228,6 +250,8 @@ impl Context {
         Context::Lessons,
         Context::Quote,
         Context::Offered,
+        Context::Broadcast,
+        Context::Snooze,
         Context::Confirm,
     ];
 
@@ -255,6 +279,8 @@ impl Context {
             Context::Lessons => "Lessons",
             Context::Quote => "What is to be kept",
             Context::Offered => "Lessons that fit",
+            Context::Broadcast => "Broadcast",
+            Context::Snooze => "Snooze",
             Context::Confirm => "Question",
         }
     }
@@ -267,7 +293,7 @@ impl Context {
     /// Whether an action of `scope` can be asked for here. Text fields and questions have only
     /// their own.
     pub fn is_in(self, scope: &[Context]) -> bool {
-        let modal = self.takes_text() || self == Context::Confirm;
+        let modal = self.takes_text() || matches!(self, Context::Confirm | Context::Snooze);
         scope.contains(&self) || (!modal && scope.contains(&Context::Global))
     }
 }
@@ -291,14 +317,15 @@ pub struct Action {
 }
 
 use Context::{
-    Ask, Branches, Composer, Confirm, Detail, Filter, Global, Help, Inbox, Lessons, Offered, Paths, Peek,
-    Peers, Quote, Roster, Search, Signals, Timeline, Transcript, Turns,
+    Ask, Branches, Broadcast, Composer, Confirm, Detail, Filter, Global, Help, Inbox, Lessons, Offered,
+    Paths, Peek, Peers, Quote, Roster, Search, Signals, Snooze, Timeline, Transcript, Turns,
 };
 
-const ANYWHERE: &[Context] = &[Global, Composer, Paths, Filter, Confirm];
+const ANYWHERE: &[Context] = &[Global, Composer, Paths, Filter, Snooze, Confirm];
 const BROWSING: &[Context] = &[Global];
 const PAGING: &[Context] = &[Global, Composer, Paths];
 const FIELD: &[Context] = &[Composer, Paths];
+const LISTED: &[Context] = &[Roster, Detail];
 const LEADS: &[Context] = &[Roster, Detail, Ask];
 const AT_PANE: &[Context] = &[Roster, Detail, Ask, Signals, Peek, Transcript];
 const TO_READ: &[Context] = &[Roster, Detail, Ask, Inbox, Signals, Peek, Transcript];
@@ -385,11 +412,19 @@ pub const ACTIONS: &[Action] = &[
         Intent::Steer,
     ),
     action(
+        "broadcast",
+        &["b"],
+        &[Roster, Detail, Broadcast],
+        "broadcast",
+        "Write one message to the marked leads, or to the filter's",
+        Intent::Broadcast,
+    ),
+    action(
         "send-again",
         &["R"],
-        LEADS,
+        &[Roster, Detail, Ask, Broadcast],
         "",
-        "Send again what the selected lead may not have",
+        "Send again what the lead may not have; of a broadcast, what was refused",
         Intent::SendAgain,
     ),
     action(
@@ -521,6 +556,28 @@ pub const ACTIONS: &[Action] = &[
         "Hold the lead's claim against the gate, or end that",
         Intent::Gate,
     ),
+    action("snooze", &["z"], LEADS, "", "Put the ask off, or have it back", Intent::Snooze),
+    action("snooze-short", &["m"], &[Snooze], "10 minutes", "For ten minutes", Intent::SnoozeShort),
+    action("snooze-hour", &["h"], &[Snooze], "1 hour", "For an hour", Intent::SnoozeHour),
+    action(
+        "snooze-change",
+        &["c"],
+        &[Snooze],
+        "until it changes",
+        "Until the lead asks something else",
+        Intent::SnoozeChange,
+    ),
+    action("mark", &["space"], LISTED, "", "Mark the lead for a broadcast, or not", Intent::Mark),
+    action("unmark-all", &["u"], LISTED, "", "Mark no lead any more", Intent::UnmarkAll),
+    action(
+        "forget",
+        &["x"],
+        &[Broadcast],
+        "forget",
+        "Forget it, for those it was not sent to",
+        Intent::Forget,
+    ),
+    action("pin", &["P"], LISTED, "", "Pin the lead: first in its group, or not", Intent::Pin),
     action("peek", &["p"], AT_PANE, "peek", "What is on the lead's pane, read only", Intent::Peek),
     action("thoughts", &["T"], &[Transcript], "thoughts", "What models thought, or not", Intent::Thoughts),
     action(

@@ -40,6 +40,7 @@ impl App {
             Some(Layer::Transcript(state)) => state.back(),
             Some(Layer::Search(state)) => state.back(),
             Some(Layer::Lessons(state)) => state.back(),
+            Some(Layer::Broadcast) => self.back_from_broadcast(),
             None => {
                 self.roster.back(&self.model, now);
                 return;
@@ -87,13 +88,14 @@ impl App {
         }
     }
 
-    pub(super) fn confirmed(&mut self, yes: bool) {
+    pub(super) fn confirmed(&mut self, yes: bool, now: Now) {
         match self.confirm.take() {
             Some(Confirm::Leave) if yes => self.request(Pending::Leave, |ticket| Request::Leave { ticket }),
             Some(Confirm::Quit) if yes => self.effects.push_back(Effect::Quit),
             Some(Confirm::Archive(name)) if yes => {
                 self.effects.push_back(Effect::Errand(Errand::Archive(name)));
             }
+            Some(Confirm::Broadcast) if yes => self.begin_broadcast(now),
             Some(_) | None => {}
         }
     }

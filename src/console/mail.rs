@@ -106,6 +106,9 @@ impl App {
     /// Sends again the newest message that the selected lead may not have; in an ask or message that
     /// was sent, this one.
     pub(super) fn send_again(&mut self, now: Now) {
+        if self.shows_broadcast() {
+            return self.retry_broadcast(now);
+        }
         let open = match self.layers.last() {
             Some(Layer::Ask(state)) => state.sent_id(),
             _ => None,

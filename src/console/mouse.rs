@@ -110,6 +110,7 @@ impl App {
             Some(Layer::Timeline(state)) => state.click(at, self.history.timeline()),
             Some(
                 Layer::Ask(_)
+                | Layer::Broadcast
                 | Layer::Help(_)
                 | Layer::Diagnostics(_)
                 | Layer::Peek(_)

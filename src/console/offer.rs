@@ -22,6 +22,15 @@ impl App {
             (Intent::Reply, _) => {
                 self.selected().and_then(|lead| self.model.lead(lead)).is_some_and(Lead::needs_you)
             }
+            (Intent::Broadcast, None) => {
+                !self.roster.chosen(&self.model).is_empty()
+                    || self.broadcast().is_some_and(|state| !state.is_done())
+            }
+            (Intent::Broadcast, Some(_)) => false,
+            (Intent::SendAgain, Some(Layer::Broadcast)) => {
+                self.broadcast().is_some_and(|state| !state.is_under_way() && !state.is_done())
+            }
+            (Intent::Forget, _) => self.broadcast().is_some_and(|state| !state.is_under_way()),
             (Intent::Back, None) => self.roster.can_back(),
             (Intent::Open, Some(Layer::Search(state))) => state.hit(&self.model).is_some(),
             (Intent::Open, Some(Layer::Peers(state))) => !beside && state.can_open(),

@@ -55,6 +55,16 @@ impl App {
                 self.say(format_args!("Not sent again: {why}"), Role::Alarm, now);
             }
             (Pending::Mark, Err(why)) => self.say(format_args!("Not marked: {why}"), Role::Warning, now),
+            (Pending::Broadcast(lead), result) => self.broadcast_outcome(&lead, result),
+            (Pending::Snooze { ends: true }, Ok(_)) => {
+                self.say(format_args!("The ask needs you again."), Role::Notice, now);
+            }
+            (Pending::Snooze { ends: false }, Ok(_)) => {
+                self.say(format_args!("The ask is put off."), Role::Notice, now);
+            }
+            (Pending::Snooze { .. }, Err(why)) => {
+                self.say(format_args!("Not done: {why}"), Role::Warning, now)
+            }
             (Pending::Again(_) | Pending::Mark, Ok(_)) => {}
             (Pending::Reply(_), Ok(_)) => {}
         }

@@ -18,7 +18,7 @@ use tokio::sync::mpsc;
 use super::app::{App, Effect, Settings};
 use super::burst::{BurstGuard, Passed};
 use super::clock;
-use super::drafts::{self, Debounce, Draft};
+use super::drafts::{self, Debounce};
 use super::errand::Came;
 use super::files::{Answer, Place};
 use super::gating::Supervision;
@@ -44,6 +44,7 @@ use crate::model::Model;
 use crate::pi::discover::SessionDirs;
 use crate::source::sessions::Followed;
 use crate::turn::log::TurnLogs;
+use keeping::{Kept, Unsaved};
 
 pub use errands::Ourselves;
 
@@ -175,12 +176,8 @@ async fn console(options: Options, keymap: Keymap, snippets: Snippets) -> Result
         control,
     })?;
     let kept = {
-        let drafts = host.state.drafts();
-        let load = move || {
-            drafts::take_up(&drafts);
-            drafts::load_all(&drafts)
-        };
-        host.disk.run(load).await.unwrap_or_default()
+        let state = host.state.clone();
+        host.disk.run(move || Kept::load(&state)).await.unwrap_or_default()
     };
     let last_resort = tokio::spawn(last_resort::end(Arc::clone(&host.office), host.releaser.clone()));
 
@@ -196,13 +193,16 @@ async fn console(options: Options, keymap: Keymap, snippets: Snippets) -> Result
         guided: options.guided,
     };
     let model = Model::new(host.office.session().clone(), host.registration.clone());
-    let app = App::new(model, settings, kept.drafts);
+    let mut app = App::new(model, settings, kept.drafts);
+    app.pin(kept.pins);
     let (notify, means) = options.notices;
     let notices = Notices::start(notify, means, Client::new(options.socket.path()));
     let (troubles, mut troubles_seen) = mpsc::unbounded_channel();
     // One answer of each kind at most is under way.
     let (found, answers) = mpsc::unbounded_channel();
     let (came, comes) = mpsc::unbounded_channel();
+    // Of one broadcast at a time.
+    let (kept_broadcast, broadcasts_kept) = mpsc::unbounded_channel();
     let mut console = Console {
         app,
         host,
@@ -226,9 +226,15 @@ async fn console(options: Options, keymap: Keymap, snippets: Snippets) -> Result
         gate: None,
         came,
         comes,
+        kept_broadcast,
+        broadcasts_kept,
     };
+    let now = console.now();
+    if let Some(broadcast) = kept.broadcast {
+        console.app.resume_broadcast(broadcast, now);
+    }
     for skipped in kept.skipped {
-        console.app.say(format_args!("A draft was not read: {skipped}"), Role::Warning, console.now());
+        console.app.say(format_args!("{skipped}"), Role::Warning, now);
     }
     let turned = console.turn(&mut screen, &mut events, &mut signals, &mut troubles_seen);
     // Drafts, lease and registration matter after a panic, too.
@@ -254,7 +260,7 @@ struct Console {
     host: Host,
     guard: BurstGuard,
     notices: Notices,
-    unsaved: BTreeMap<PathBuf, Draft>,
+    unsaved: BTreeMap<PathBuf, Unsaved>,
     save: Debounce,
     title: Visible,
     /// The leads whose sessions are followed, by the roster's generation.
@@ -277,14 +283,17 @@ struct Console {
     /// What came of errands.
     came: mpsc::UnboundedSender<Came>,
     comes: mpsc::UnboundedReceiver<Came>,
+    /// Whether a broadcast that goes out is durable.
+    kept_broadcast: mpsc::UnboundedSender<Result<(), String>>,
+    broadcasts_kept: mpsc::UnboundedReceiver<Result<(), String>>,
 }
 
 /// What became of work nobody waits for.
 struct News {
     text: String,
     role: Role,
-    /// The draft that could not be kept.
-    unsaved: Option<Draft>,
+    /// What could not be kept.
+    unsaved: Option<Unsaved>,
     /// What was to be read in the pager, and the copy of it unless that failed.
     paged: Option<(pager::Paging, Option<pager::Copy>)>,
 }
@@ -361,8 +370,8 @@ impl Console {
                     }
                     let now = self.now();
                     self.app.say(format_args!("{}", news.text), news.role, now);
-                    if let Some(draft) = news.unsaved {
-                        self.save_again(draft);
+                    if let Some(unsaved) = news.unsaved {
+                        self.save_again(unsaved);
                     }
                     self.dirty = true;
                 }
@@ -374,6 +383,11 @@ impl Console {
                 Some(came) = self.comes.recv() => {
                     let now = self.now();
                     self.app.came(came, now);
+                    self.dirty = true;
+                }
+                Some(result) = self.broadcasts_kept.recv() => {
+                    let now = self.now();
+                    self.app.broadcast_kept(result, now);
                     self.dirty = true;
                 }
                 () = asleep => {}
@@ -545,11 +559,11 @@ impl Console {
         for effect in self.app.take_effects() {
             match effect {
                 Effect::Request(request) => self.host.request(request).await,
-                Effect::SaveDraft(draft) => {
-                    let path = drafts::path(&self.host.state.drafts(), &draft.key());
-                    self.unsaved.insert(path, draft);
-                    self.save.changed(self.now().mono);
-                }
+                Effect::SaveDraft(draft) => self.save_soon(Unsaved::Draft(draft)),
+                Effect::SaveBroadcast(broadcast) => self.save_soon(Unsaved::Broadcast(broadcast)),
+                Effect::KeepBroadcast(broadcast) => self.keep_broadcast(broadcast),
+                Effect::RemoveBroadcast => self.remove_broadcast(),
+                Effect::Pin(lead, pinned) => self.keep_pin(lead, pinned),
                 Effect::SaveDraftsNow => self.save.at_once(self.now().mono),
                 Effect::RemoveDraft(key) => {
                     let path = drafts::path(&self.host.state.drafts(), &key);
@@ -587,9 +601,9 @@ impl Console {
     async fn end(mut self) -> Vec<String> {
         let mut unsaved = Vec::new();
         let gate = self.gate.take().map(errands::Running::stop);
-        for draft in std::mem::take(&mut self.unsaved).into_values() {
-            let directory = self.host.state.drafts();
-            let saved = self.host.disk.run(move || drafts::save(&directory, &draft));
+        for kept in std::mem::take(&mut self.unsaved).into_values() {
+            let state = self.host.state.clone();
+            let saved = self.host.disk.run(move || kept.save(&state));
             match tokio::time::timeout(SHUTDOWN, saved).await {
                 Ok(Ok(Ok(()))) => {}
                 Ok(Ok(Err(error))) => unsaved.push(error.to_string()),

@@ -88,11 +88,17 @@ pub enum Mark {
     Lost,
     /// It and another touched the same file not long ago.
     Collision,
+    /// Its ask is put off.
+    Snoozed,
+    /// The operator marked it.
+    Marked,
+    /// The operator wants it first in its group.
+    Pinned,
 }
 
 impl Mark {
     /// All of them, for a legend.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 14] = [
         Mark::NeedsYou,
         Mark::Working,
         Mark::Blocked,
@@ -104,6 +110,9 @@ impl Mark {
         Mark::Unknown,
         Mark::Lost,
         Mark::Collision,
+        Mark::Snoozed,
+        Mark::Marked,
+        Mark::Pinned,
     ];
 
     /// The word that says the same as the glyph.
@@ -120,6 +129,9 @@ impl Mark {
             Mark::Unknown => "unknown",
             Mark::Lost => "lost",
             Mark::Collision => "collision",
+            Mark::Snoozed => "snoozed",
+            Mark::Marked => "marked",
+            Mark::Pinned => "pinned",
         }
     }
 
@@ -135,6 +147,9 @@ impl Mark {
             Mark::Unknown => Role::Unknown,
             Mark::Lost => Role::Lost,
             Mark::Collision => Role::Warning,
+            Mark::Snoozed => Role::Muted,
+            Mark::Marked => Role::Key,
+            Mark::Pinned => Role::Notice,
         }
     }
 }
@@ -178,7 +193,7 @@ impl Glyphs {
 
 /// For terminals that show Unicode.
 pub const UNICODE: Glyphs = Glyphs {
-    marks: ["!", "●", "◐", "◌", "◌", "○", "◉", "○", "?", "×", "⇄"],
+    marks: ["!", "●", "◐", "◌", "◌", "○", "◉", "○", "?", "×", "⇄", "z", "✓", "▴"],
     border: border::PLAIN,
     branch: "├─ ",
     last_branch: "└─ ",
@@ -195,7 +210,7 @@ pub const UNICODE: Glyphs = Glyphs {
 
 /// For the others.
 pub const ASCII: Glyphs = Glyphs {
-    marks: ["!", "*", "#", "~", "~", "o", "@", "o", "?", "x", "&"],
+    marks: ["!", "*", "#", "~", "~", "o", "@", "o", "?", "x", "&", "z", "+", "^"],
     border: border::Set {
         top_left: "+",
         top_right: "+",

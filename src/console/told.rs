@@ -23,7 +23,7 @@ impl App {
 
     /// Which key to try next, where that is to be said.
     pub fn hint(&self) -> Option<String> {
-        let has_asks = self.model.roster().leads.iter().any(crate::herd::Lead::needs_you);
+        let has_asks = self.model.roster().leads.iter().any(|lead| self.model.needs_you(lead));
         let office = match self.model.standing() {
             Standing::Chief { .. } => Office::Ours,
             Standing::Observer { chief: OtherChief::None, .. } => Office::Free,
@@ -34,7 +34,7 @@ impl App {
 
     /// The window's title: how many asks wait.
     pub fn title(&self) -> Visible {
-        let asks = self.model.roster().leads.iter().filter(|lead| lead.needs_you()).count();
+        let asks = self.model.asks().map_or(0, |(count, _)| count);
         let separator = self.settings.theme.glyphs().separator;
         match asks {
             0 => text::title("headman"),

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use super::app::{App, Effect, Layer, Pending};
+use super::broadcasting::writer_of;
 use super::drafts::{Draft, DraftKey};
 use super::files::{Answer, Question};
 use super::intent::Intent;
@@ -114,7 +115,7 @@ impl App {
 
     /// Enter in the composer: sends once it is known to be no part of a paste.
     pub(super) fn enter(&mut self, now: Now) {
-        if let Some(Layer::Ask(state)) = self.layers.last_mut() {
+        if let Some(state) = self.writer() {
             state.enter(now.mono);
             self.keep_draft(now);
         }
@@ -122,7 +123,7 @@ impl App {
 
     /// Takes back what was written last, or does it again.
     pub(super) fn undo(&mut self, back: bool, now: Now) {
-        let Some(Layer::Ask(state)) = self.layers.last_mut() else { return };
+        let Some(state) = self.writer() else { return };
         let done = state.undo(back, now.mono);
         self.keep_draft(now);
         if !done {
@@ -133,7 +134,7 @@ impl App {
 
     /// Takes the chosen path, or chooses another.
     pub(super) fn paths(&mut self, intent: Intent, now: Now) {
-        let Some(Layer::Ask(state)) = self.layers.last_mut() else { return };
+        let Some(state) = self.writer() else { return };
         let problem = match intent {
             Intent::Complete => state.complete(now.mono),
             _ => {
@@ -161,7 +162,7 @@ impl App {
 
     /// Has found out what is to be known of files; one question of each kind at a time.
     pub(super) fn find(&mut self) {
-        let Some(Layer::Ask(state)) = self.layers.last_mut() else { return };
+        let Some(state) = writer_of(&mut self.layers, &mut self.broadcast) else { return };
         let (looks, lists) = self.finding;
         for question in state.questions(!looks, !lists) {
             match question {
@@ -174,10 +175,7 @@ impl App {
 
     /// What was found out of files; it may be of a text that is not on the screen any more.
     pub fn found(&mut self, answer: Answer, now: Now) {
-        let mut state = match self.layers.last_mut() {
-            Some(Layer::Ask(state)) => Some(state),
-            _ => None,
-        };
+        let mut state = writer_of(&mut self.layers, &mut self.broadcast);
         match answer {
             Answer::List(key, listing) => {
                 self.finding.1 = false;
@@ -198,7 +196,7 @@ impl App {
 
     /// Hands the text to the operator's editor.
     pub(super) fn edit(&mut self) {
-        if let Some(Layer::Ask(state)) = self.layers.last()
+        if let Some(state) = self.writer()
             && let Some(text) = state.editable()
         {
             self.effects.push_back(Effect::SaveDraftsNow);
@@ -208,7 +206,7 @@ impl App {
 
     /// What came of the editor: the text it left, none if it is the same; or why there is none.
     pub fn edited(&mut self, result: Result<Option<String>, String>, now: Now) {
-        let Some(Layer::Ask(state)) = self.layers.last_mut() else { return };
+        let Some(state) = self.writer() else { return };
         match result.map(|text| text.map(|text| state.edited(&text))) {
             Ok(None) => self.say(format_args!("The editor changed nothing."), Role::Notice, now),
             Ok(Some(None)) => {}
@@ -223,8 +221,9 @@ impl App {
 
     /// Whether an Enter stood alone by `now`: what was written is sent then.
     pub fn settle(&mut self, now: Now) -> bool {
-        let Some(Layer::Ask(state)) = self.layers.last_mut() else { return false };
-        let sends = self.confirm.is_none() && state.settle(now.mono);
+        let asked = self.confirm.is_some();
+        let Some(state) = self.writer() else { return false };
+        let sends = !asked && state.settle(now.mono);
         if sends {
             self.send(false, now);
         }
@@ -233,15 +232,17 @@ impl App {
 
     /// When to ask [`App::settle`], should nothing be typed.
     pub fn settle_at(&self) -> Option<Duration> {
-        match self.layers.last() {
-            Some(Layer::Ask(state)) => state.settle_at(),
+        match self.layers.last()? {
+            Layer::Ask(state) => state.settle_at(),
+            Layer::Broadcast => self.broadcast.as_ref()?.writer.settle_at(),
             _ => None,
         }
     }
 
     /// Sends what was written, once its files were `seen`.
     pub(super) fn send(&mut self, seen: bool, now: Now) {
-        let Some(Layer::Ask(state)) = self.layers.last_mut() else { return };
+        let is_broadcast = self.shows_broadcast();
+        let Some(state) = writer_of(&mut self.layers, &mut self.broadcast) else { return };
         match state.send(&self.model, seen) {
             ask::Sending::Refused | ask::Sending::Underway => {}
             ask::Sending::Looking => self.find(),
@@ -249,6 +250,10 @@ impl App {
                 let key = state.key();
                 self.keep_draft(now);
                 self.request(Pending::Reply(key), |ticket| Request::Reply { ticket, reply });
+            }
+            ask::Sending::Message(letter) if is_broadcast => {
+                self.keep_draft(now);
+                self.ask_to_broadcast(letter);
             }
             ask::Sending::Message(letter) => {
                 let key = state.key();

@@ -28,6 +28,7 @@ struct State {
     registration: Option<Fact>,
     mail: Option<Fact>,
     sent_counts: Option<Fact>,
+    snoozes: Option<Fact>,
     sent: BTreeMap<Uuid, Sent>,
 }
 
@@ -47,7 +48,7 @@ impl Hub {
     pub(super) fn connect(self: &Arc<Self>) -> Connected {
         let mut state = self.state();
         let (sender, facts) = fact::channel();
-        let known = [&state.standing, &state.registration, &state.mail, &state.sent_counts];
+        let known = [&state.standing, &state.registration, &state.mail, &state.sent_counts, &state.snoozes];
         known.into_iter().flatten().for_each(|fact| sender.put(fact.clone()));
         state.sent.values().for_each(|sent| sender.put(Fact::Sent(sent.clone())));
         state.next += 1;
@@ -100,6 +101,7 @@ impl Relay for Hub {
             Fact::Registration(_) => state.registration = Some(fact.clone()),
             Fact::Mail(_) => state.mail = Some(fact.clone()),
             Fact::SentCounts(_) => state.sent_counts = Some(fact.clone()),
+            Fact::Snoozes(_) => state.snoozes = Some(fact.clone()),
             Fact::Sent(sent) => {
                 state.sent.insert(sent.id, sent.clone());
                 if state.sent.len() > MAX_SENT {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::chief::service::Request;
 use crate::contract::SessionId;
 use crate::contract::serial::pairs;
-use crate::fact::{Answered, Fact, Mail, Outcome, Sent, SentCounts, Standing};
+use crate::fact::{Answered, Fact, Mail, Outcome, Sent, SentCounts, Snooze, Standing};
 use crate::herdr::Registration;
 
 /// The version of the lines.
@@ -68,6 +68,8 @@ pub enum Told {
     Sent(Sent),
     /// See [`Fact::SentCounts`].
     SentCounts(#[serde(with = "pairs")] SentCounts),
+    /// See [`Fact::Snoozes`].
+    Snoozes(Arc<Vec<Snooze>>),
     /// See [`Fact::Outcome`].
     Outcome(Outcome),
 }
@@ -82,6 +84,7 @@ impl Told {
             Fact::Answered(answered) => Told::Answered(answered.clone()),
             Fact::Sent(sent) => Told::Sent(sent.clone()),
             Fact::SentCounts(counts) => Told::SentCounts((**counts).clone()),
+            Fact::Snoozes(snoozes) => Told::Snoozes(Arc::clone(snoozes)),
             Fact::Outcome(outcome) => Told::Outcome(outcome.clone()),
             _ => return None,
         })
@@ -97,6 +100,7 @@ impl From<Told> for Fact {
             Told::Answered(answered) => Fact::Answered(answered),
             Told::Sent(sent) => Fact::Sent(sent),
             Told::SentCounts(counts) => Fact::SentCounts(Arc::new(counts)),
+            Told::Snoozes(snoozes) => Fact::Snoozes(snoozes),
             Told::Outcome(outcome) => Fact::Outcome(outcome),
         }
     }

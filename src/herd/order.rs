@@ -161,6 +161,8 @@ pub enum Group {
     Idle,
     /// Anything else.
     Unknown,
+    /// It asks, and that is put off; of this only a console knows.
+    Snoozed,
 }
 
 impl Group {
@@ -183,6 +185,7 @@ impl Group {
             Group::Blocked => "BLOCKED",
             Group::Idle => "IDLE",
             Group::Unknown => "UNKNOWN",
+            Group::Snoozed => "SNOOZED",
         }
     }
 }

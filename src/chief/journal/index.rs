@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::line::{self, Line, Preview};
 use crate::contract::{Kind, Message, SessionId, Timestamp, Untrusted, Uuid};
-use crate::fact::{AskTime, Fate, Letter, is_unread};
+use crate::fact::{AskTime, Fate, Letter, Snooze, Until, is_unread};
 
 /// Where a line stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,6 +98,15 @@ pub(super) struct Asked {
     pub segment: u32,
 }
 
+/// That an ask is put off.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Snoozed {
+    at: Timestamp,
+    until: Until,
+    /// The segment that says so.
+    pub segment: u32,
+}
+
 /// What a line was.
 pub(super) enum Folded {
     /// One of ours.
@@ -122,6 +131,7 @@ pub struct Index {
     /// Under which number an ask was journalled that was not accepted.
     refused_asks: HashMap<(SessionId, Uuid), u64>,
     asks: HashMap<(SessionId, Uuid), Asked>,
+    snoozes: HashMap<(SessionId, Uuid), Snoozed>,
     sent: BTreeMap<Uuid, SentEntry>,
     next_seq: u64,
     /// By how they are written, so that each is kept once.
@@ -215,6 +225,27 @@ impl Index {
         }
         asks.sort_unstable_by(|a, b| b.cmp(a));
         asks.into_iter().map(|(at, ask, lead)| AskTime { lead: lead.clone(), ask, at }).collect()
+    }
+
+    /// What is said last of each ask that was put off, also of those that came back.
+    pub(super) fn snoozes(&self) -> impl Iterator<Item = (&(SessionId, Uuid), &Snoozed)> {
+        self.snoozes.iter()
+    }
+
+    /// The asks that are put off at `now`, at most `newest` of them, in the order in which they were.
+    pub fn snoozed(&self, newest: usize, now: Timestamp) -> Vec<Snooze> {
+        let is_over = |until| matches!(until, Until::At(until) if until <= now);
+        let mut snoozes: Vec<_> = (self.snoozes.iter())
+            .filter(|(_, snoozed)| !is_over(snoozed.until))
+            .map(|((lead, ask), snoozed)| Snooze {
+                lead: lead.clone(),
+                ask: *ask,
+                at: snoozed.at,
+                until: snoozed.until,
+            })
+            .collect();
+        snoozes.sort_unstable_by(|a, b| (a.at, a.ask, &a.lead).cmp(&(b.at, b.ask, &b.lead)));
+        snoozes.split_off(snoozes.len().saturating_sub(newest))
     }
 
     /// The sessions that anything was received from.
@@ -316,6 +347,14 @@ impl Index {
                 let read = line.kind == "read";
                 line.seqs.iter().for_each(|seq| self.mark(*seq, read));
             }
+            "snoozed" => {
+                let until = match line.until {
+                    Some(until) => Until::At(Timestamp::from_number(until)?),
+                    None => Until::Change,
+                };
+                self.snoozes.insert((lead?, ask?), Snoozed { at, until, segment: place.segment });
+            }
+            "unsnoozed" => drop(self.snoozes.remove(&(lead?, ask?))),
             // What is gone is not there; its numbers were counted above.
             "pruned" => {}
             _ => return Some(Folded::Later),

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use crate::contract::json::ObjectWriter;
 use crate::contract::rendered::{self, Parts};
 use crate::contract::{Message, SessionId, Timestamp, Untrusted, Uuid};
-use crate::fact::Fate;
+use crate::fact::{Fate, Until};
 
 /// The version of a line.
 pub(super) const VERSION: f64 = 1.0;
@@ -61,6 +61,22 @@ pub enum Event<'a> {
     Read(&'a [u64]),
     /// They count as not seen again.
     Unread(&'a [u64]),
+    /// An ask is put off.
+    Snoozed {
+        /// Who asks.
+        lead: &'a SessionId,
+        /// The ask.
+        ask: Uuid,
+        /// Until when.
+        until: Until,
+    },
+    /// It is not any more.
+    Unsnoozed {
+        /// Who asks.
+        lead: &'a SessionId,
+        /// The ask.
+        ask: Uuid,
+    },
     /// The segments of these names were removed.
     Pruned(&'a [String]),
 }
@@ -112,6 +128,19 @@ pub(super) fn written(event: &Event<'_>, seq: u64, at: Timestamp) -> Vec<u8> {
             let kind = if matches!(event, Event::Read(_)) { "read" } else { "unread" };
             let list = seqs.iter().map(u64::to_string).collect::<Vec<_>>().join(",");
             line.string("kind", &kind.into()).raw("seqs", format!("[{list}]").as_bytes());
+        }
+        Event::Snoozed { lead, ask, until } => {
+            line.string("kind", &"snoozed".into())
+                .string("lead", lead.as_untrusted())
+                .string("ask", &id(*ask));
+            if let Until::At(until) = until {
+                line.number("until", until.as_number());
+            }
+        }
+        Event::Unsnoozed { lead, ask } => {
+            line.string("kind", &"unsnoozed".into())
+                .string("lead", lead.as_untrusted())
+                .string("ask", &id(*ask));
         }
         Event::Pruned(names) => {
             // Names of ours: nothing in them needs an escape.
@@ -169,6 +198,8 @@ pub(super) struct Line<'a> {
     pub fate: Option<Cow<'a, str>>,
     #[serde(default)]
     pub seqs: Vec<u64>,
+    #[serde(default)]
+    pub until: Option<f64>,
 }
 
 static RECORD: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(br#","record":""#));

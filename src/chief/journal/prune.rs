@@ -124,7 +124,11 @@ impl Journal {
         let is_here = |at: u32| at as usize == segment;
         let open = self.index.sent().filter(|it| is_here(it.place.segment) && it.is_open()).count();
         let asks = || self.index.asks().filter(|(_, asked)| is_here(asked.segment)).map(|(ask, _)| ask);
-        let pending = asks().filter(|ask| needed.pending.contains(*ask)).count();
+        // Whoever removes that an ask is put off has it back.
+        let snoozed =
+            (self.index.snoozes()).filter(|(_, snoozed)| is_here(snoozed.segment)).map(|(ask, _)| ask);
+        let pending: HashSet<_> = asks().chain(snoozed).filter(|ask| needed.pending.contains(*ask)).collect();
+        let pending = pending.len();
         let unreadable = asks().filter(|(lead, _)| needed.unreadable.contains(lead)).count();
         let waiting = (self.index.received())
             .filter(|it| is_here(it.place.segment) && needed.in_inbox.contains(&it.id))

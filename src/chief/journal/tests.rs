@@ -4,7 +4,7 @@ use std::io::Write;
 use super::*;
 use crate::contract::{Kind, SessionId, Uuid};
 use crate::disk::durable;
-use crate::fact::Fate;
+use crate::fact::{Fate, Until};
 
 const NOV: u64 = 1_796_029_920_000;
 const MONTH: u64 = 30 * 24 * 3600 * 1000;
@@ -514,4 +514,64 @@ fn a_segment_that_is_moved_away_under_its_writer_is_noticed_with_the_next_event(
     std::fs::rename(path.join("away"), &segment).unwrap();
     put("fourth", &mut journal).unwrap();
     assert_eq!(texts(&Journal::open(&path).unwrap()), ["second", "third", "fourth"].map(Untrusted::from));
+}
+
+#[test]
+fn what_is_put_off_is_kept_until_it_is_over_or_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("journal");
+    let mut journal = Journal::open(&path).unwrap();
+    let lead = SessionId::new("lead \u{1b}\"").unwrap();
+    let asks = [Uuid::random(), Uuid::random(), Uuid::random()];
+    let snoozed = |ask, until| Event::Snoozed { lead: &lead, ask, until };
+    journal
+        .append(&[snoozed(asks[0], Until::At(at(NOV + 600))), snoozed(asks[1], Until::Change)], at(NOV))
+        .unwrap();
+    journal.append(&[snoozed(asks[2], Until::At(at(NOV + 50)))], at(NOV + 1)).unwrap();
+    journal
+        .append(
+            &[snoozed(asks[2], Until::At(at(NOV + 900))), Event::Unsnoozed { lead: &lead, ask: asks[1] }],
+            at(NOV + 2),
+        )
+        .unwrap();
+    let again = Journal::open(&path).unwrap();
+    for journal in [&journal, &again] {
+        let at_time = |now| -> Vec<_> {
+            let told = journal.index().snoozed(10, at(now));
+            told.into_iter().map(|it| (it.ask, it.at, it.until)).collect()
+        };
+        let (first, last) = (Until::At(at(NOV + 600)), Until::At(at(NOV + 900)));
+        assert_eq!(at_time(NOV + 599), [(asks[0], at(NOV), first), (asks[2], at(NOV + 2), last)]);
+        assert_eq!(at_time(NOV + 600), [(asks[2], at(NOV + 2), last)]);
+        assert_eq!(at_time(NOV + 900), []);
+        assert_eq!(journal.index().snoozed(1, at(NOV))[0].ask, asks[2], "of too many the newest");
+        assert_eq!((journal.damaged(), journal.later()), (0, 0));
+    }
+    // A time that is none, or a lead or ask that is none, is damage, and nothing else is touched.
+    let mut file = appended(&path, NOV);
+    for rest in
+        [r#""lead":"x","ask":"no""#, r#""lead":"x","ask":"00000000-0000-4000-8000-000000000001","until":-1"#]
+    {
+        writeln!(file, r#"{{"v":1,"seq":90,"at":1,"kind":"snoozed",{rest}}}"#).unwrap();
+    }
+    let again = Journal::open(&path).unwrap();
+    assert_eq!((again.damaged(), again.index().snoozed(10, at(NOV)).len()), (2, 2));
+}
+
+#[test]
+fn a_month_that_has_a_pending_ask_put_off_stays() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("journal");
+    let mut journal = Journal::open(&path).unwrap();
+    let lead = SessionId::new("lead").unwrap();
+    let ask = Uuid::random();
+    journal.append(&[Event::Snoozed { lead: &lead, ask, until: Until::Change }], at(NOV)).unwrap();
+    journal.append(&[Event::Read(&[])], at(NOV + MONTH)).unwrap();
+    let (now, before) = (at(NOV + MONTH), Month::of(at(NOV + MONTH)));
+    let pending = HashSet::from([(lead, ask)]);
+    let plan = journal.plan(before, &Needed { pending, ..Needed::default() }, now);
+    assert_eq!(plan.kept, [Kept { month: Month::of(at(NOV)), why: Why::PendingAsk(1) }]);
+    // Once it is answered, nothing depends on it.
+    let plan = journal.plan(before, &Needed::default(), now);
+    assert_eq!((plan.kept.len(), plan.gone.len()), (0, 1));
 }

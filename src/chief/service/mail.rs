@@ -7,13 +7,16 @@ use super::{Service, Standing};
 use crate::chief::inquiry::Which;
 use crate::chief::reception::{Missing, Reception, ReceptionError};
 use crate::chief::staff::Office;
-use crate::contract::Uuid;
+use crate::contract::{SessionId, Uuid};
 use crate::disk::mailboxes::Scan;
-use crate::fact::{Answered, Done, Fact, Inquiry, Mail, SentCounts};
+use crate::fact::{Answered, Done, Fact, Inquiry, Mail, SentCounts, Snooze, Until};
 use crate::herd::inventory::Inventory;
 
 /// How long it may go unnoticed that an ask's message is missing where nothing told of a change.
 const PROJECT_AGAIN: Duration = Duration::from_secs(30);
+
+/// Asks told as put off; of more than that the oldest come back.
+const MAX_SNOOZES: usize = 500;
 
 /// What was told last.
 #[derive(Default)]
@@ -21,6 +24,7 @@ pub(super) struct Told {
     revision: Option<(u64, u64)>,
     mail: Option<Arc<Mail>>,
     sent: Option<Arc<SentCounts>>,
+    snoozes: Option<Arc<Vec<Snooze>>>,
     /// On what it was found last that no message of an ask is missing.
     no_ask_missing: Option<Basis>,
 }
@@ -107,29 +111,36 @@ impl Service {
         }
     }
 
-    /// Tells what was received and how much was sent, if either is another than was told last.
+    /// Tells what was received, how much was sent, and what is put off, where it is other than was told
+    /// last.
     pub(super) async fn tell_journal(&mut self, kept: Vec<String>, stopped: Option<String>) {
         let told = self.told.revision;
         let read = self.on_disk(move |office| {
-            let (revision, mail) = {
+            let now = office.now().wall;
+            let (revision, mail, snoozes) = {
                 let mut journal = office.journal();
                 let journal = journal.as_mut()?;
                 let revision = journal.revision();
                 if told == Some(revision) {
                     return None;
                 }
-                (revision, journal.mail())
+                (revision, journal.mail(), journal.index().snoozed(MAX_SNOOZES, now))
             };
-            Some((revision, mail, office.sent_counts()))
+            Some((revision, mail, office.sent_counts(), snoozes))
         });
         let mut mail = self.told.mail.as_deref().cloned().unwrap_or_default();
-        if let Ok(Some((revision, read, sent))) = read.await {
+        if let Ok(Some((revision, read, sent, snoozes))) = read.await {
             self.told.revision = Some(revision);
             mail = (*read).clone();
             if self.told.sent.as_deref() != Some(&sent) {
                 let sent = Arc::new(sent);
                 self.told.sent = Some(Arc::clone(&sent));
                 self.setup.facts.put(Fact::SentCounts(sent));
+            }
+            if self.told.snoozes.as_deref() != Some(&snoozes) {
+                let snoozes = Arc::new(snoozes);
+                self.told.snoozes = Some(Arc::clone(&snoozes));
+                self.setup.facts.put(Fact::Snoozes(snoozes));
             }
         }
         let mail = Arc::new(Mail { kept, stopped, ..mail });
@@ -165,6 +176,15 @@ impl Service {
     pub(super) async fn mark(&mut self, ticket: u64, which: Which, read: bool) {
         let result = match self.on_disk(move |office| office.mark(&which, read)).await {
             Ok(marked) => marked.map(|()| Done::Marked).map_err(|error| error.to_string()),
+            Err(error) => Err(error.to_string()),
+        };
+        self.tell(ticket, result);
+        self.tell_journal_again().await;
+    }
+
+    pub(super) async fn snooze(&mut self, ticket: u64, lead: SessionId, ask: Uuid, until: Option<Until>) {
+        let result = match self.on_disk(move |office| office.snooze(&lead, ask, until)).await {
+            Ok(snoozed) => snoozed.map(|()| Done::Snoozed).map_err(|error| error.to_string()),
             Err(error) => Err(error.to_string()),
         };
         self.tell(ticket, result);

@@ -6,8 +6,8 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 
 use super::{
-    ask, detail, diagnostics, help, inbox, lessons, peek, peers, roster, search, signals, timeline,
-    transcript, turns,
+    ask, broadcast, detail, diagnostics, help, inbox, lessons, peek, peers, roster, search, signals,
+    timeline, transcript, turns,
 };
 use crate::console::age::Ages;
 use crate::console::app::{App, Confirm, Layer};
@@ -38,7 +38,7 @@ pub fn draw(app: &App, now: Now, frame: &mut Frame<'_>) -> Option<Duration> {
         let mut pen = Pen::new(frame.buffer_mut(), &app.settings.theme);
         pen.fill(area, Role::Text);
         if area.width < SMALLEST.0 || area.height < SMALLEST.1 {
-            let asks = app.model.roster().leads.iter().filter(|lead| lead.needs_you()).count();
+            let asks = app.model.asks().map_or(0, |(count, _)| count);
             pen.put(
                 area.x,
                 area.y,
@@ -159,6 +159,10 @@ fn header(app: &App, now: Now, line: Rect, pen: &mut Pen<'_>, ages: &mut Ages) {
         let asks = counted(count, "ask");
         parts.push((text::line(format_args!("{asks} (oldest {age})")), Role::NeedsYou));
     }
+    let snoozed = app.model.snoozed_asks();
+    if snoozed > 0 {
+        parts.push((text::line(format_args!("{snoozed} snoozed")), Role::Muted));
+    }
     let badges = parts.len();
     if !matches!(app.model.watching(), Watching::Notified) {
         parts.push((text::line("polling"), Role::Warning));
@@ -181,6 +185,9 @@ fn header(app: &App, now: Now, line: Rect, pen: &mut Pen<'_>, ages: &mut Ages) {
     }
     if unread > 0 {
         order.push(parts.len() - 1);
+    }
+    if snoozed > 0 {
+        order.push(badges.start - 1);
     }
     order.extend(badges);
     let mut dropped: Vec<usize> = Vec::new();
@@ -353,6 +360,12 @@ fn views(app: &App, now: Now, body: Rect, pen: &mut Pen<'_>, ages: &mut Ages) ->
         Some(Layer::Lessons(state)) => {
             lessons::draw::draw(state, &app.settings.keymap, now, body, pen, ages);
         }
+        Some(Layer::Broadcast) => {
+            let state = app.broadcast()?;
+            let keymap = &app.settings.keymap;
+            return broadcast::draw::draw(state, &app.model, now, keymap, body, pen, ages)
+                .filter(|_| app.confirm.is_none());
+        }
         None => home(app, now, body, pen, ages),
     }
     None
@@ -468,6 +481,17 @@ fn footer(app: &App, body: Rect, line: Rect, pen: &mut Pen<'_>) {
             }
             Confirm::Quit => format!("Quit? {queued}: sent again once you are Chief again. {keys}"),
             Confirm::Archive(name) => format!("Put {name} away? Nothing is deleted. {keys}"),
+            Confirm::Broadcast => {
+                let count = app.broadcast().map_or(0, |state| state.recipients().len());
+                format!("Send it to {}? {keys}", counted(count, "lead"))
+            }
+            Confirm::Snooze { .. } => {
+                let mut keys = app.settings.keymap.footer(app.context(), |_| true);
+                // How it is left stands last.
+                keys.sort_by_key(|(_, label)| *label == "back");
+                let keys: Vec<_> = keys.into_iter().map(|(key, label)| format!("{key} {label}")).collect();
+                format!("Put off? {}", keys.join("  "))
+            }
         };
         pen.put(line.x + 1, line.y, line.right(), &text::line(&question), Role::Alarm);
         return;

@@ -1,6 +1,7 @@
 //! The views: each has its state, what keys do to it, and how it is drawn.
 
 pub mod ask;
+pub mod broadcast;
 pub mod browse;
 pub mod detail;
 pub mod diagnostics;

@@ -8,7 +8,7 @@ use crate::chief::inquiry::Which;
 use crate::chief::staff;
 use crate::contract::Untrusted;
 use crate::contract::{Claim, Descriptor, Kind, Timestamp, Uuid};
-use crate::fact::{Answer, AskTime, Done, Fate, Found, Inquiry, Letter, OtherChief, Query};
+use crate::fact::{Answer, AskTime, Done, Fate, Found, Inquiry, Letter, OtherChief, Query, Until};
 
 /// With what JSON and terminals trip over: a lone surrogate, controls, bidi marks.
 fn hostile() -> Untrusted {
@@ -102,7 +102,15 @@ fn every_fact_of_the_service_arrives_as_it_was() {
     }
     let counts = SentCounts::from([(session(), BTreeMap::from([(Fate::Queued, 2), (Fate::Delivered, 7)]))]);
     assert!(matches!(told(&Told::SentCounts(counts.clone())), Told::SentCounts(it) if it == counts));
-    for result in [Ok(Done::Sent(Uuid::random())), Ok(Done::Left), Err("no".to_owned())] {
+    let snoozes = [Until::Change, Until::At(at)].map(|until| Snooze {
+        lead: session(),
+        ask: Uuid::random(),
+        at,
+        until,
+    });
+    let snoozes = Arc::new(snoozes.to_vec());
+    assert!(matches!(told(&Told::Snoozes(Arc::clone(&snoozes))), Told::Snoozes(it) if it == snoozes));
+    for result in [Ok(Done::Sent(Uuid::random())), Ok(Done::Left), Ok(Done::Snoozed), Err("no".to_owned())] {
         let outcome = Outcome { ticket: u64::MAX, result };
         assert!(matches!(told(&Told::Outcome(outcome.clone())), Told::Outcome(it) if it == outcome));
     }
@@ -156,6 +164,8 @@ fn every_request_arrives_as_it_was() {
             },
         },
         Request::Mark { ticket: 8, which: Which::Lead(session()), read: false },
+        Request::Snooze { ticket: 9, lead: session(), ask: Uuid::random(), until: Some(Until::Change) },
+        Request::Snooze { ticket: 9, lead: session(), ask: Uuid::random(), until: None },
         Request::Focus { ticket: 4, pane: hostile() },
         Request::Waiting(true),
         Request::RegisterAgain,

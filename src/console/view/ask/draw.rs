@@ -36,13 +36,8 @@ pub fn draw(
     pen: &mut Pen<'_>,
     ages: &mut Ages,
 ) -> Option<(u16, u16)> {
-    let told = told(state, model, keymap);
     let below = if state.composing {
-        let told_rows = u16::from(told.is_some()) * 2;
-        let file_rows = files::rows(state);
-        let wanted =
-            (state.composer.rows(area.width.saturating_sub(4))).saturating_add(2 + told_rows + file_rows);
-        wanted.clamp(COMPOSER_ROWS.0, COMPOSER_ROWS.1).min(area.height / 2).max(3)
+        writing_rows(state, model, keymap, area)
     } else if state.sent.is_some() || !state.composer.is_empty() {
         5.min(area.height / 2)
     } else {
@@ -55,12 +50,31 @@ pub fn draw(
         return None;
     }
     if state.composing {
-        let cursor = composer(state, told, below, pen);
-        files::list(state, above, pen);
-        return cursor;
+        return writing(state, model, keymap, (above, below), pen);
     }
     outcome(state, model, now, keymap, below, pen, ages);
     None
+}
+
+/// Rows of `area` that the text field takes, frame included.
+pub fn writing_rows(state: &State, model: &Model, keymap: &Keymap, area: Rect) -> u16 {
+    let told_rows = u16::from(told(state, model, keymap).is_some()) * 2;
+    let wanted = (state.composer.rows(area.width.saturating_sub(4)))
+        .saturating_add(2 + told_rows + files::rows(state));
+    wanted.clamp(COMPOSER_ROWS.0, COMPOSER_ROWS.1).min(area.height / 2).max(3)
+}
+
+/// Draws the text field below, and paths to choose from above it; gives the place of the cursor.
+pub fn writing(
+    state: &State,
+    model: &Model,
+    keymap: &Keymap,
+    (above, below): (Rect, Rect),
+    pen: &mut Pen<'_>,
+) -> Option<(u16, u16)> {
+    let cursor = composer(state, told(state, model, keymap), below, pen);
+    files::list(state, above, pen);
+    cursor
 }
 
 fn question(

@@ -139,6 +139,71 @@ impl State {
         })
     }
 
+    /// A text to be written that is addressed to nobody yet, and counts as a message to `measured`. Our own
+    /// session, which nothing is written to, stands for its lead.
+    pub fn to_nobody(model: &Model, measured: Option<&SessionId>, place: &Place) -> Self {
+        let us = model.session().clone();
+        let session = measured.unwrap_or(&us).clone();
+        let composer = {
+            let us = us.clone();
+            Composer::new(move |text| staff::message_bytes(&us, &session, text))
+        };
+        Self {
+            files: files::Files::new(DraftKey { session: us.clone(), ask: None }, place.clone()),
+            lead: us,
+            instance: Uuid::random(),
+            ask: None,
+            name: Visible::default(),
+            lease: model.standing().lease(),
+            composer,
+            composing: true,
+            underway: false,
+            sent: None,
+            fate: None,
+            steered: None,
+            recital: None,
+            pending: false,
+            problem: None,
+            note: None,
+            scroll: Scroll::default(),
+            rows: Cell::new(0),
+        }
+    }
+
+    /// Begins with a text, whose paths begin at `from` where that is given.
+    pub fn begin_with(&mut self, text: &str, from: Option<std::path::PathBuf>) {
+        self.composer.set_text(text);
+        if let Some(from) = from {
+            self.files.begin_at(from);
+        }
+    }
+
+    /// What was written.
+    pub fn text(&self) -> String {
+        self.composer.text()
+    }
+
+    /// Where paths begin.
+    pub fn place(&self) -> &Place {
+        self.files.place()
+    }
+
+    /// Where the paths begin that the text mentions, if it does.
+    pub fn mentions_from(&self) -> Option<&std::path::Path> {
+        self.composer.mentions_any().then(|| self.files.place().from.as_path())
+    }
+
+    /// What was to be sent waits for a word of the operator.
+    pub fn hold(&mut self) {
+        self.underway = false;
+    }
+
+    /// It goes out under the lease that is held now, whichever it was begun under.
+    pub fn rebind(&mut self, model: &Model) {
+        self.lease = model.standing().lease();
+        self.problem = None;
+    }
+
     /// Whether it is a message, not a reply.
     pub fn is_message(&self) -> bool {
         self.ask.is_none()
@@ -472,9 +537,14 @@ impl State {
         });
     }
 
+    /// Has nothing go out by itself, and closes the list of paths; says whether there was anything to do.
+    pub fn close_list(&mut self) -> bool {
+        self.files.stay() || (self.composing && self.files.close(&self.composer))
+    }
+
     /// Closes the composer; says whether the ask stays open.
     pub fn back(&mut self) -> bool {
-        if self.files.stay() || (self.composing && self.files.close(&self.composer)) {
+        if self.close_list() {
             return true;
         }
         let stays = self.composing;

@@ -21,6 +21,7 @@ use crate::contract::SessionId;
 use crate::fact::Now;
 use crate::herd::{Agent, Lead, State};
 use crate::model::Model;
+use crate::model::snoozes::Left;
 
 /// Files listed.
 const MAX_FILES: usize = 12;
@@ -181,7 +182,10 @@ pub fn state_line(lead: &Lead, model: &Model, now: Now, pen: &Pen<'_>, ages: &mu
         Some((_, false)) | None => String::new(),
     };
     let mut pieces = Vec::new();
-    if lead.needs_you() {
+    if let Some(left) = model.snoozed(lead, now) {
+        let sign = pen.glyphs().mark(Mark::Snoozed);
+        pieces.push((text::line(format_args!("{sign} {} ", snoozed(left, ages))), Role::Muted));
+    } else if lead.needs_you() {
         pieces.push((
             text::line(format_args!("{} needs you ", pen.glyphs().mark(Mark::NeedsYou))),
             Role::NeedsYou,
@@ -194,6 +198,14 @@ pub fn state_line(lead: &Lead, model: &Model, now: Now, pen: &Pen<'_>, ages: &mu
         pieces.push((text::line(format_args!("{gap}{}", word.as_str())), signals::role(word)));
     }
     Line::Pieces(pieces)
+}
+
+/// That an ask is put off, and how long: `snoozed, 8m left`.
+fn snoozed(left: Left, ages: &mut Ages) -> String {
+    match left {
+        Left::Time(left) => format!("snoozed, {} left", ages.show_left(left)),
+        Left::Change => "snoozed until it changes".to_owned(),
+    }
 }
 
 fn wrapped(lines: &mut Vec<Line>, text: &Visible, width: usize, role: Role) {

@@ -12,6 +12,7 @@ use crate::console::view::{detail, mark_of};
 use crate::fact::Now;
 use crate::herd::Lead;
 use crate::model::Model;
+use crate::model::snoozes::Left;
 use crate::signals::sight::Word;
 
 /// Columns of a name that are worth more than what stands beside it.
@@ -58,7 +59,12 @@ pub fn draw(
                 }
                 if let Some(lead) = row.lead(model) {
                     let collides = colliding.contains(&lead.session);
-                    draw_lead(lead, name, collides, model, gates, now, line, pen, ages);
+                    let signs = Signs {
+                        collides,
+                        marked: state.is_marked(&lead.session),
+                        pinned: state.is_pinned(&lead.session),
+                    };
+                    draw_lead(lead, name, signs, model, gates, now, line, pen, ages);
                 }
             }
         }
@@ -76,20 +82,32 @@ pub fn draw(
 }
 
 fn title(state: &State) -> Visible {
-    match (state.filter().shown(), state.is_waiting_only()) {
-        (Some(filter), _) => text::line(format_args!("Leads {filter}")),
-        (None, true) => text::line("Leads that wait"),
-        (None, false) => text::line("Leads"),
+    let what = match (state.filter().shown(), state.is_waiting_only()) {
+        (Some(filter), _) => format!("Leads {filter}"),
+        (None, true) => "Leads that wait".to_owned(),
+        (None, false) => "Leads".to_owned(),
+    };
+    match state.marked() {
+        0 => text::line(&what),
+        marked => text::line(format_args!("{what}, {marked} marked")),
     }
 }
 
-/// One row: what it needs and does, its name, whether it collides with another, agents, what it shows by
-/// itself, and how long an ask waits.
+/// What stands beside a lead's state.
+struct Signs {
+    /// Whether it collides with another.
+    collides: bool,
+    marked: bool,
+    pinned: bool,
+}
+
+/// One row: what it needs, whether it is marked, what it does, whether it is pinned, its name, whether it
+/// collides with another, agents, what it shows by itself, and how long an ask waits, or is put off.
 #[allow(clippy::too_many_arguments)]
 fn draw_lead(
     lead: &Lead,
     name: &Visible,
-    collides: bool,
+    signs: Signs,
     model: &Model,
     gates: &Gates,
     now: Now,
@@ -100,21 +118,35 @@ fn draw_lead(
     let y = line.y;
     let end = line.right();
     let mut x = line.x + 1;
-    if lead.needs_you() {
+    let left = model.snoozed(lead, now);
+    if left.is_some() {
+        pen.mark(x, y, end, Mark::Snoozed);
+    } else if lead.needs_you() {
         pen.mark(x, y, end, Mark::NeedsYou);
+    }
+    if signs.marked {
+        pen.mark(x + 1, y, end, Mark::Marked);
     }
     x += 2;
     pen.mark(x, y, end, mark_of(lead.state, lead.counts.active));
+    if signs.pinned {
+        pen.mark(x + 1, y, end, Mark::Pinned);
+    }
     x += 2;
     // From the right: age, signal, agents; what is left is the name's.
-    let age = model.ask_age(lead, now).map(|age| text::line(format_args!("{:>4}", ages.show(age))));
+    let (age, role) = match left {
+        None => (model.ask_age(lead, now).map(|age| ages.show(age)), Role::NeedsYou),
+        Some(Left::Time(left)) => (Some(ages.show_left(left)), Role::Muted),
+        Some(Left::Change) => (None, Role::Muted),
+    };
+    let age = age.map(|age| text::line(format_args!("{age:>4}")));
     let word = word(lead, model, gates, now);
     let mut right = end.saturating_sub(1);
     // Between the name and a word right beside it.
     let mut gap = 0;
     if let Some(age) = &age {
         right = right.saturating_sub(age.width() as u16);
-        pen.put(right, y, end, age, Role::NeedsYou);
+        pen.put(right, y, end, age, role);
     }
     if let Some((word, role)) = word {
         // A long word gives way to a name of some characters.
@@ -147,7 +179,7 @@ fn draw_lead(
         right = at.saturating_sub(1);
     }
     right = right.saturating_sub(gap);
-    if collides && usize::from(right.saturating_sub(x)) > MIN_NAME {
+    if signs.collides && usize::from(right.saturating_sub(x)) > MIN_NAME {
         right -= 2;
         pen.mark(right + 1, y, end, Mark::Collision);
     }

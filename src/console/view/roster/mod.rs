@@ -3,6 +3,7 @@
 pub mod draw;
 
 use std::cell::Cell;
+use std::collections::BTreeSet;
 
 use crossterm::event::KeyEvent;
 use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
@@ -70,6 +71,8 @@ pub struct State {
     scroll: Scroll,
     waiting_only: bool,
     filter: Field,
+    marks: BTreeSet<SessionId>,
+    pins: BTreeSet<SessionId>,
     /// Which pane has the keys.
     pub pane: Pane,
     /// Whether a narrow screen shows the detail in place of the list.
@@ -118,6 +121,76 @@ impl State {
         self.rows.get(row)?.session()
     }
 
+    /// Whether `lead` is marked.
+    pub fn is_marked(&self, lead: &SessionId) -> bool {
+        self.marks.contains(lead)
+    }
+
+    /// How many leads are marked, whether the filter shows them or not.
+    pub fn marked(&self) -> usize {
+        self.marks.len()
+    }
+
+    /// Marks the lead under the cursor, or not any more.
+    pub fn toggle_mark(&mut self) {
+        if let Some(lead) = &self.selected
+            && !self.marks.remove(lead)
+        {
+            self.marks.insert(lead.clone());
+        }
+    }
+
+    /// Marks no lead any more.
+    pub fn unmark_all(&mut self) {
+        self.marks.clear();
+    }
+
+    /// Takes the marks off these.
+    pub fn unmark(&mut self, leads: &[SessionId]) {
+        self.marks.retain(|lead| !leads.contains(lead));
+    }
+
+    /// Takes the marks off those that are not listed any more, and gives them.
+    pub fn unmark_gone(&mut self, model: &Model) -> Vec<SessionId> {
+        let gone: Vec<_> = self.marks.iter().filter(|lead| model.lead(lead).is_none()).cloned().collect();
+        self.marks.retain(|lead| !gone.contains(lead));
+        gone
+    }
+
+    /// The leads that a broadcast is to, the marked, else those that the filter shows. None
+    /// without either.
+    pub fn chosen(&self, model: &Model) -> Vec<SessionId> {
+        if !self.marks.is_empty() {
+            let listed = model.roster().leads.iter().map(|lead| &lead.session);
+            return listed.filter(|lead| self.is_marked(lead)).cloned().collect();
+        }
+        let shown = || self.rows.iter().filter_map(Row::session).cloned().collect();
+        if self.filter.text().is_empty() { Vec::new() } else { shown() }
+    }
+
+    /// Whether `lead` is pinned: it stands first in its group.
+    pub fn is_pinned(&self, lead: &SessionId) -> bool {
+        self.pins.contains(lead)
+    }
+
+    /// Pins leads, as they were pinned before.
+    pub fn pin(&mut self, leads: impl IntoIterator<Item = SessionId>) {
+        self.pins.extend(leads);
+    }
+
+    /// Pins the lead under the cursor, or not any more; which one, and whether it is pinned now.
+    pub fn toggle_pin(&mut self, model: &Model, now: Now) -> Option<(SessionId, bool)> {
+        let lead = self.selected.clone()?;
+        let pinned = !self.pins.remove(&lead);
+        if pinned {
+            self.pins.insert(lead.clone());
+        }
+        // What moves is what the operator put the cursor on.
+        self.placed = true;
+        self.refilter(model, now);
+        Some((lead, pinned))
+    }
+
     /// What the list is filtered by.
     pub fn filter(&self) -> &Field {
         &self.filter
@@ -153,18 +226,24 @@ impl State {
             let age = model.ask_age(lead, now)?;
             Some(Timestamp::from_millis(far.saturating_sub(age.as_millis() as u64)))
         };
-        let mut rows = Vec::with_capacity(leads.len() + 5);
+        let group_of = |lead: &Lead| match lead.needs_you() && !model.needs_you(lead) {
+            true => order::Group::Snoozed,
+            false => order::Group::of(lead),
+        };
+        let mut order = order::by_attention(leads, asked_at);
+        order.sort_by_key(|at| (group_of(&leads[*at]), !self.is_pinned(&leads[*at].session)));
+        let mut rows = Vec::with_capacity(leads.len() + 6);
         let mut group = None;
-        for at in order::by_attention(leads, asked_at) {
+        for at in order {
             let lead = &leads[at];
-            if self.waiting_only && !lead.needs_you() {
+            if self.waiting_only && !model.needs_you(lead) {
                 continue;
             }
             let name = text::line(&names[at]);
             if !matches(&name) {
                 continue;
             }
-            let its_group = order::Group::of(lead);
+            let its_group = group_of(lead);
             if group != Some(its_group) {
                 group = Some(its_group);
                 rows.push(Row::Group(its_group));
