@@ -348,8 +348,6 @@ fn a_person_writes_to_several_leads_one_of_which_is_gone_by_then() {
     // The next one knows who has it, and sends it to none of them again.
     let mut next = start();
     demo_console::press(&mut next, "b", "what came of it", |it| it.shows(&sent) && it.shows(refused));
-    demo_console::press(&mut next, "R", "it refused again", |it| it.shows("it is not listed now"));
-    demo_console::press(&mut next, "x", "it forgotten", |it| it.shows("The broadcast is forgotten."));
     let holders = || {
         let said = files().filter(|file| file.extension().is_some_and(|it| it == "jsonl"));
         said.map(|file| {

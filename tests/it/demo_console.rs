@@ -359,5 +359,5 @@ fn programs_that_type_into_the_pane_command_nothing() {
     console.type_text("quick question: can you recheck?\r");
     console.wait_for("the burst to be told", |it| it.shows("faster than a hand types"));
     assert!(console.shows("● chief since") && console.shows("Leads") && !console.shows("8192 bytes"));
-    press(&mut console, "?", "the help", |it| it.shows("Outside text fields"));
+    press(&mut console, "?", "the help", |it| it.shows("┌ Help"));
 }

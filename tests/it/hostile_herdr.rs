@@ -243,11 +243,11 @@ fn a_console_says_what_is_wrong_and_goes_on() {
             Some(_) => terminal.wait_for("to say so", |it| it.shows("herdr down") && it.shows("Herdr ")),
             None => terminal.wait_for("a screen", |it| it.shows("headman")),
         }
-        press(&mut terminal, "?", "the help", |it| it.shows("Outside text fields"));
+        press(&mut terminal, "?", "the help", |it| it.shows("┌ Help"));
         let grown = peak(terminal.child.process_id().unwrap());
         println!("{what}: {} MiB at most", grown >> 20);
         assert!(grown < 128 << 20, "{what}: {grown} bytes");
-        press(&mut terminal, "\u{1b}", "the roster", |it| !it.shows("Outside text fields"));
+        press(&mut terminal, "\u{1b}", "the roster", |it| !it.shows("┌ Help"));
         terminal.type_text("\u{3}");
         std::thread::sleep(Duration::from_millis(50));
         terminal.type_text("\u{3}");

@@ -252,7 +252,7 @@ fn idle_it_draws_nothing() {
     press(&mut console, "r", "the composer", |it| it.shows("8192 bytes"));
     press(&mut console, "Yes.", "the text", |it| it.shows("Yes."));
     press(&mut console, "\r", "the answer", |it| it.shows("● answered"));
-    press(&mut console, "?", "the help", |it| it.shows("Outside text fields"));
+    press(&mut console, "?", "the help", |it| it.shows("┌ Help"));
     // Until five seconds went without one; a frame that comes again and again would not let them.
     let (deadline, mut quiet_since) = (Instant::now() + DEADLINE, Instant::now());
     while quiet_since.elapsed() < Duration::from_secs(5) {
@@ -266,7 +266,7 @@ fn idle_it_draws_nothing() {
             quiet_since = Instant::now();
         }
     }
-    assert!(console.shows("Outside text fields"));
+    assert!(console.shows("┌ Help"));
 }
 
 /// Records of leads that Herdr does not list, changed again and again by a thread of its own.
@@ -329,7 +329,7 @@ fn keys_in_a_storm(lasts: Duration) {
             }
             console.raw.clear();
             console.type_text(key);
-            console.wait_for("what the key does", |it| it.shows("Outside text fields") == open);
+            console.wait_for("what the key does", |it| it.shows("┌ Help") == open);
             most = most.max(frames(&console.raw));
             keys += 1;
         }
