@@ -8,7 +8,8 @@ use std::fmt;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
-use super::intent::{ACTIONS, Action, Context, FIXED, Intent};
+use super::actions::{ACTIONS, Action, FIXED};
+use super::intent::{Context, Intent};
 
 /// One key with its modifiers, in the form terminals agree on: a capital letter has no shift.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

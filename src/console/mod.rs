@@ -1,6 +1,7 @@
 //! The running application: what the operator sees and does.
 
 mod act;
+pub mod actions;
 pub mod age;
 pub mod app;
 pub mod away;
@@ -41,5 +42,6 @@ pub mod text;
 pub mod theme;
 pub mod timeline;
 mod told;
+mod typing;
 pub mod view;
 mod writing;

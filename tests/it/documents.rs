@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use headman::console::intent::ACTIONS;
+use headman::console::actions::ACTIONS;
 use headman::console::theme::{ASCII, Mark, Theme, UNICODE};
 
 fn document(name: &str) -> String {

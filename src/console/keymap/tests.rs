@@ -111,7 +111,8 @@ fn terminals_may_report_shift_or_not() {
 #[test]
 fn configured_keys_replace_the_default_ones_everywhere() {
     let map =
-        Keymap::new(&configured(&[("down", &["ctrl-n", "ctrl-x"]), ("quit", &[]), ("first", &[", g"])])).unwrap();
+        Keymap::new(&configured(&[("down", &["ctrl-n", "ctrl-x"]), ("quit", &[]), ("first", &[", g"])]))
+            .unwrap();
     assert_eq!(press(&map, Context::Roster, "ctrl-x"), Pressed::Intent(Intent::Down));
     assert_eq!(press(&map, Context::Roster, "j"), Pressed::Unbound);
     assert_eq!(press(&map, Context::Roster, "q"), Pressed::Unbound);
