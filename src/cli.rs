@@ -119,7 +119,7 @@ enum Verb {
     Grep(grep::Arguments),
     /// Show what a lead's session shows by itself: loops, no progress, failing checks, reports
     Signals(supervise::Subject),
-    /// Check what a lead claims to be done, before a verifier does
+    /// Hold what a lead claims to be done against the gate, and have your verifier judge it
     Gate(gate::Arguments),
     /// Keep lessons and orientation, and find those that fit
     #[command(subcommand)]

@@ -191,7 +191,8 @@ fn list(store: &Store, wanted: &List, out: &mut Out) -> Result<Exit, Failure> {
             out.json(&to_json(&it.name, memory, it.is_archived))?;
         }
     } else if kept.is_empty() {
-        out.text("Nothing is kept.")?;
+        let is_asked = wanted.text.is_some() || wanted.project.is_some() || wanted.role.is_some();
+        out.text(if is_asked { "Nothing that is kept fits." } else { "Nothing is kept." })?;
     } else {
         let lines: Vec<String> = kept
             .iter()
