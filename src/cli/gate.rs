@@ -82,9 +82,7 @@ pub fn run(
     let config = configured(&places()?)?;
     let watched = arguments.subject.watch(WHAT, &places)?;
     let standing = watched.standing();
-    if standing.advice != Some(Advice::Gate) {
-        note("the lead neither claims to be done nor has stopped after a change");
-    }
+    let claims = standing.advice == Some(Advice::Gate);
     warn(&config, &watched);
     let plan = arguments.plan.as_deref().map(read_plan).transpose()?;
     let base = arguments.repo.clone().unwrap_or_default();
@@ -97,13 +95,15 @@ pub fn run(
         let evidence = evidence(&config, &watched, arguments, earlier)?;
         match &arguments.verdict {
             None => {
+                if !claims {
+                    note(&verify::Why::NoClaim.to_string());
+                }
                 out.json(&evidence.to_json())?;
                 return Ok(Exit::Done);
             }
             Some(path) => gated.judged = Some(judge(&config, &watched, &evidence, path)?),
         }
     } else if gated.objections.is_empty() && !arguments.no_verifier {
-        let claims = standing.advice == Some(Advice::Gate);
         let asking = verify::Asking { places: &places()?, config: &config, watched: &watched, claims };
         match asking.ask(arguments.ends_with_input, |earlier| {
             let earlier = match &arguments.earlier {
@@ -119,6 +119,9 @@ pub fn run(
                 gated.asked = Some(Ok((used, most)));
             }
         }
+    }
+    if !claims && !matches!(gated.asked, Some(Err(verify::Why::NoClaim))) {
+        note(&verify::Why::NoClaim.to_string());
     }
     if out.is_json() {
         out.json(&gated.to_json())?;
@@ -271,7 +274,7 @@ impl Gated {
     fn plain(&self) -> String {
         let mut lines: Vec<String> =
             self.objections.iter().map(|it| format!("{}: {it}", it.code())).collect();
-        if lines.is_empty() {
+        if lines.is_empty() && !matches!(self.asked, Some(Err(verify::Why::NoClaim))) {
             lines.push("Nothing speaks against the claim.".to_owned());
         }
         if self.content_only {

@@ -255,7 +255,7 @@ pub const ACTIONS: &[Action] = &[
     action(
         "gate",
         &["V"],
-        LEADS,
+        LISTED,
         "gate",
         "Hold the lead's claim against the gate, or end that",
         Intent::Gate,

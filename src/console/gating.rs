@@ -105,14 +105,19 @@ impl Gated {
         Some(Self { outcome, notes })
     }
 
-    /// The word for it in a list.
-    fn word(&self) -> (String, Role) {
-        match &self.outcome {
-            Outcome::Verified => ("verified".to_owned(), Role::Good),
-            Outcome::Gaps(gaps, _) => (format!("gaps {}", gaps.len()), Role::Warning),
-            Outcome::Indeterminate(..) => ("indeterminate".to_owned(), Role::Warning),
-            Outcome::Objections(_) | Outcome::NotAsked(_) => ("unverified".to_owned(), Role::Warning),
-        }
+    /// The word for it in a list; none where nothing is claimed.
+    fn word(&self) -> Option<String> {
+        Some(match &self.outcome {
+            Outcome::Verified => "verified".to_owned(),
+            Outcome::Gaps(gaps, _) => format!("gaps {}", gaps.len()),
+            Outcome::Indeterminate(..) => "indeterminate".to_owned(),
+            Outcome::NotAsked(next) if next.0 == "no_claim" => return None,
+            Outcome::Objections(_) | Outcome::NotAsked(_) => "unverified".to_owned(),
+        })
+    }
+
+    fn role(&self) -> Role {
+        if self.outcome == Outcome::Verified { Role::Good } else { Role::Warning }
     }
 
     /// The same in a sentence.
@@ -178,7 +183,8 @@ impl Gates {
         if self.running() == Some(lead) {
             return Some(("verifying".to_owned(), Role::Working));
         }
-        self.known(lead, model).map(|known| known.gated.word())
+        let gated = &self.known(lead, model)?.gated;
+        Some((gated.word()?, gated.role()))
     }
 
     /// What stands beside `lead`.
@@ -200,8 +206,7 @@ impl Gates {
             let key = keymap.key_of(Intent::Gate);
             say(&format!("The verifier looks at its claim since {age}; {key} ends it."), Role::Working);
         } else if let Some(known) = self.known(lead, model) {
-            let (_, role) = known.gated.word();
-            say(&known.gated.sentence(), role);
+            say(&known.gated.sentence(), known.gated.role());
             match &known.gated.outcome {
                 Outcome::Gaps(all, _) | Outcome::Objections(all) => {
                     all.iter().for_each(|it| say(&format!("- {it}"), Role::Text));
@@ -274,10 +279,18 @@ impl App {
                 self.say(format_args!("The verifier was ended; that run is not counted."), Role::Notice, now)
             }
             Ok(Some(gated)) => {
-                let (_, role) = gated.word();
+                let role = gated.role();
                 let mut said = gated.sentence();
-                if let Outcome::Gaps(gaps, _) = &gated.outcome {
-                    said.push_str(self.draft_gaps(&lead, gaps, now));
+                match &gated.outcome {
+                    Outcome::Gaps(gaps, _) => said.push_str(self.draft_gaps(&lead, gaps, now)),
+                    // Beside the lead all of them stand.
+                    Outcome::Objections(all) => {
+                        all.first().into_iter().for_each(|first| said.push_str(&format!(" {first}")));
+                        if all.len() > 1 {
+                            said.push_str(&format!(" And {} more.", all.len() - 1));
+                        }
+                    }
+                    _ => {}
                 }
                 self.say(format_args!("{said}"), role, now);
                 self.gates.known.insert(lead, Known { gated, last: asked.last, asked: asked.since.wall });

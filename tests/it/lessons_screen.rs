@@ -232,13 +232,19 @@ fn the_gate_runs_for_one_lead_at_a_time_and_its_verdict_stands_beside_the_lead()
             "runs are used up",
         ),
         (Outcome::Objections(vec!["not checked".into()]), "unverified", "- not checked"),
-        (Outcome::NotAsked(Next("no_claim".into())), "unverified", "neither claims"),
+        (Outcome::NotAsked(Next("no_verifier".into())), "unverified", "There is no verifier"),
+        (Outcome::NotAsked(Next("no_claim".into())), "", "neither claims"),
     ] {
         press(&mut app, "V", at(20));
         app.came(Came::Gated(lead.clone(), Ok(Some(Gated { outcome, notes: vec![] }))), at(20));
         let screen = shown(&app, 120, 40, at(40));
         assert!(screen.contains(word) && screen.contains(sentence), "{sentence}: {screen}");
+        let row = screen.lines().find(|row| row.contains("auth-rewrite") && row.contains("0/0")).unwrap();
+        assert_eq!(row.contains("verified"), word.ends_with("verified"), "{screen}");
     }
+    press(&mut app, "V", at(20));
+    let passed = Gated { outcome: Outcome::Verified, notes: vec![] };
+    app.came(Came::Gated(lead.clone(), Ok(Some(passed))), at(20));
     // The lead does something more: the word goes.
     let activity = headman::pi::activity::Activity {
         last: Some(headman::contract::Timestamp::from_millis(START + 30_000)),
@@ -249,7 +255,7 @@ fn the_gate_runs_for_one_lead_at_a_time_and_its_verdict_stands_beside_the_lead()
         at(50),
     );
     let screen = shown(&app, 120, 40, at(50));
-    assert!(!screen.contains("unverified") && screen.contains("worked on since the verdict"), "{screen}");
+    assert!(!screen.contains(" verified") && screen.contains("worked on since the verdict"), "{screen}");
 }
 
 #[test]
