@@ -229,6 +229,7 @@ impl Timeline {
         if readable && self.generation != Some(model.generation()) {
             self.generation = Some(model.generation());
             self.follow_leads(model, now);
+            self.name_old(model);
         }
         if readable && self.signals_generation != model.signals().generation() {
             self.signals_generation = model.signals().generation();
@@ -347,6 +348,15 @@ impl Timeline {
             at: letter.at,
             seen: now,
             is_new: self.newest_letter.is_some(),
+        }
+    }
+
+    /// What is from the journal may be known before its lead is.
+    fn name_old(&mut self, model: &Model) {
+        for event in self.events.iter_mut().filter(|event| !event.is_new) {
+            if let Some(lead) = event.lead.as_ref().and_then(|lead| model.lead(lead)) {
+                event.name = text::line(&lead.display_name);
+            }
         }
     }
 

@@ -115,7 +115,7 @@ pub(crate) fn session(name: &str) -> SessionId {
     SessionId::new(name).unwrap()
 }
 
-fn empty(theme: Theme) -> App {
+pub(crate) fn empty(theme: Theme) -> App {
     let model = Model::new(session("chief"), Registration::Registered);
     let settings = Settings {
         herdr_session: "default".into(),

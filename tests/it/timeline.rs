@@ -13,7 +13,9 @@ use headman::contract::{Kind, SessionId, Timestamp, Uuid};
 use headman::fact::{Fact, Fate, LeadRead, Letter, Mail, Now, OtherChief, Sent, Standing};
 use headman::herd::evidence::State;
 
-use crate::screens::{LEADS, Lead, START, app, at, inventory, press, records, session, shown, uuid};
+use crate::screens::{
+    LEADS, Lead, START, app, at, empty, inventory, press, records, session, shown, theme, uuid,
+};
 
 fn told(app: &App) -> Vec<String> {
     let mut told: Vec<String> = (app.timeline().newest_first())
@@ -523,4 +525,15 @@ fn the_name_of_a_sender_that_was_never_listed_is_its_session() {
         Letter { lead: SessionId::new("0123456789abcdef"), ..letter(1, Kind::LeadMessage, None, "Hello.") };
     app.facts(vec![mail(&[unknown])], at(1));
     assert_eq!(told(&app)[0], "01234567 wrote");
+}
+
+#[test]
+fn what_the_journal_has_is_named_once_its_lead_is_known() {
+    let mut app = empty(theme());
+    app.facts(vec![standing(1), mail(&[letter(1, Kind::LeadMessage, None, "The links are fixed.")])], at(1));
+    assert_eq!(told(&app)[0], "s-docs wrote");
+    app.facts(herd(LEADS), at(2));
+    let told = told(&app);
+    assert!(told.contains(&"docs/main/site wrote".to_owned()), "{told:?}");
+    assert!(!told.contains(&"s-docs wrote".to_owned()), "{told:?}");
 }
