@@ -49,6 +49,7 @@ mod herdr_register;
 mod herdr_wire;
 mod hostile_files;
 mod hostile_herdr;
+mod hour;
 mod inbox;
 mod inbox_screen;
 mod inspect;

@@ -479,6 +479,8 @@ fn footer(app: &App, body: Rect, line: Rect, pen: &mut Pen<'_>) {
             Confirm::Leave => {
                 format!("Leave Chief mode? {asks}, {queued}: sent again once you are Chief again. {keys}")
             }
+            // They may have been taken since the question came.
+            Confirm::Quit if app.model.queued() == 0 => format!("Quit? Nothing is queued any more. {keys}"),
             Confirm::Quit => format!("Quit? {queued}: sent again once you are Chief again. {keys}"),
             Confirm::Archive(name) => format!("Put {name} away? Nothing is deleted. {keys}"),
             Confirm::Broadcast => {
