@@ -1,8 +1,9 @@
 //! What makes two results the same: keys, and what is left out of a text before it is compared.
 
 use std::borrow::Cow;
-use std::hash::{DefaultHasher, Hasher};
+use std::hash::{BuildHasher, Hasher};
 
+use foldhash::fast::FixedState;
 use memchr::memmem;
 
 /// Where Pi keeps the whole of an output that it cut; the middle is chance.
@@ -16,7 +17,7 @@ pub struct Key(u64);
 impl Key {
     /// That of parts, which can't run into each other.
     pub fn of<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Self {
-        let mut hasher = DefaultHasher::new();
+        let mut hasher = FixedState::default().build_hasher();
         for part in parts {
             hasher.write_usize(part.len());
             hasher.write(part);
