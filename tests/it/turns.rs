@@ -215,6 +215,9 @@ fn what_ends_by_itself_is_told_as_it_ended() {
     // A writer of JSON lines says it there.
     let (_, line) = turns.sh(&["--adapter", "codex"], "echo '{\"error\":\"rate limit\"}'; exit 1");
     assert_eq!(line["failureClass"], "rate_limit");
+    let both = "echo 'timed out after 5ms, insufficient_quota'; echo 'no such file' >&2; exit 1";
+    let (_, line) = turns.sh(&["--adapter", "codex"], both);
+    assert_eq!(of(&line, &["failure", "failureClass"]), ["adapter_timeout", "quota"]);
 
     let text = turns.place.path("text");
     std::fs::write(&text, "no program").unwrap();
@@ -241,7 +244,7 @@ fn what_ends_by_itself_is_told_as_it_ended() {
             ]
         );
     }
-    assert_eq!(turns.lines().len(), 11);
+    assert_eq!(turns.lines().len(), 12);
     turns.assert_gone();
 }
 
@@ -294,7 +297,9 @@ fn only_progress_counts_and_zero_is_no_window() {
     // Bytes are no line.
     let dripping = "while :; do printf x; sleep 0.05; done";
     let (_, line) = turns.sh(&["--adapter", "codex", "--stall", "400ms", "--grace", "0"], dripping);
-    assert_eq!(line["failure"], "stalled");
+    // Without a grace nothing is asked first, which might end it before the kill.
+    let fields = of(&line, &["failure", "cancelled", "killed", "signal"]);
+    assert_eq!(fields, ["stalled".into(), false.into(), true.into(), Value::from("SIGKILL")]);
     let (_, line) = turns.sh(&["--adapter", "codex", "--startup=200ms", "--grace", "0"], "sleep 600");
     assert_eq!(of(&line, &["failure", "stallMs"]), ["stalled".into(), Value::from(900_000)]);
     let (code, _) = turns.sh(&["--adapter", "codex", "--startup=200ms"], "printf x; sleep 0.5");
