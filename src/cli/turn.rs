@@ -24,6 +24,7 @@ use crate::turn::metrics::{self, Line, Outcome, time};
 use crate::turn::passage::Passage;
 use crate::turn::run::{self, End, Input, Job, Settled};
 use crate::turn::settings::{Flags, Settings};
+use crate::turn::signals::{is_ignored, outlive_file_limits};
 use crate::turn::{Failure as TurnFailure, running};
 
 /// How long a reader may take nothing of what was written for it.
@@ -123,9 +124,7 @@ impl Turn<'_> {
         let logs = &self.places.turn_logs;
         let mut log = Log::default();
         let id = Uuid::random();
-        // A log that can't be written harms no turn.
-        let announced = self.announce(id).map_err(|why| log.warn(&why));
-        let is_logged = announced.is_ok();
+        let (is_logged, announced) = self.announce(id, &mut log);
         let job = Job {
             command,
             settings: &self.settings,
@@ -162,18 +161,34 @@ impl Turn<'_> {
         Ok(exit_of(&settled, outcome, ended_by))
     }
 
-    /// Says that the turn runs, for as long as what is given lives.
-    ///
-    /// # Errors
-    /// Why it can't be logged.
-    pub(super) fn announce(&self, id: Uuid) -> Result<running::Announced, String> {
+    /// Says that the turn runs, for as long as what is given lives, and whether it can be logged. What
+    /// can't be written is told, and harms no turn.
+    pub(super) fn announce(&self, id: Uuid, log: &mut Log) -> (bool, Option<running::Announced>) {
+        if let Err(why) = self.make_logs() {
+            log.warn(&why);
+            return (false, None);
+        }
+        let logs = &self.places.turn_logs;
+        running::take_left(&logs.ours).iter().for_each(tell_left);
+        let why = match running::announce(&logs.ours, &self.seat, &self.adapter, id, ledger::now()) {
+            Ok(announced) => return (true, Some(announced)),
+            Err(why) => why,
+        };
+        // It may be only that file, or the directory of both.
+        if let Err(error) = logs.open(&self.seat) {
+            log.warn(&error.to_string());
+            return (false, None);
+        }
+        note(&format!("should headman be killed, what it leaves of the turn will not be told: {why}"));
+        (true, None)
+    }
+
+    fn make_logs(&self) -> Result<(), String> {
         let logs = &self.places.turn_logs;
         if !logs.is_named {
             StateDir::make(&self.places.state_dir).map_err(|error| error.to_string())?;
         }
-        logs.make().map_err(|error| error.to_string())?;
-        running::take_left(&logs.ours).iter().for_each(tell_left);
-        running::announce(&logs.ours, &self.seat, &self.adapter, id, ledger::now())
+        logs.make().map_err(|error| error.to_string())
     }
 
     /// What the log says of it, should it have failed.
@@ -258,18 +273,16 @@ impl Log {
 }
 
 fn tell_left(left: &running::Running) {
-    let pids: Vec<String> = left.left.iter().flatten().map(ToString::to_string).collect();
-    let of = format!("the supervisor {} of a turn of {} was killed", left.supervisor, left.seat);
-    match pids.is_empty() {
-        true => note(&format!("{of}; nothing of the turn runs any more")),
-        false => note(&format!("{of}; of the turn still run {}", pids.join(", "))),
+    if let Some(told) = left.left.told() {
+        note(&format!("the supervisor {} of a turn of {} was killed; {told}", left.supervisor, left.seat));
     }
 }
 
 /// Tells what asks a turn to end, and which signal was the first to do so. One that was ignored when we were started
-/// (`nohup`) stays so.
+/// (`nohup`) stays so. From then on a file that may not grow is an error and not our end.
 pub(super) fn listen()
 -> std::io::Result<(mpsc::UnboundedReceiver<End>, tokio::sync::watch::Receiver<Option<i32>>)> {
+    outlive_file_limits()?;
     let (sender, asked) = mpsc::unbounded_channel();
     let (first, by) = tokio::sync::watch::channel(None);
     let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup(), SignalKind::quit()];
@@ -288,14 +301,6 @@ pub(super) fn listen()
         });
     }
     Ok((asked, by))
-}
-
-/// Whether this process ignores it, where the system tells.
-fn is_ignored(kind: SignalKind) -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
-    mask >> (kind.as_raw_value() - 1) & 1 == 1
 }
 
 /// How we end: as what was run did, if it ended by itself.

@@ -13,7 +13,7 @@ use crate::console::age;
 use crate::console::theme::UNICODE;
 use crate::contract::Timestamp;
 use crate::turn::history::History;
-use crate::turn::running::Running;
+use crate::turn::running::{Left, Running};
 use crate::turn::statistics::{Seat, heights, shown};
 use crate::turn::{ledger, metrics};
 
@@ -69,7 +69,8 @@ fn to_json(seat: &Seat) -> Value {
             "supervisor": running.supervisor,
             "adapter": running.adapter,
             "since": running.since.map(Timestamp::as_millis),
-            "left": running.left,
+            "alive": running.left == Left::Supervised,
+            "left": running.left.pids(),
         })
     };
     json!({

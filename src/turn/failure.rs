@@ -74,7 +74,8 @@ impl Serialize for Failure {
 }
 
 /// What kind of trouble a failure is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+/// Of two, the lesser one counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Class {
     /// What was paid for is used up.
@@ -87,6 +88,9 @@ pub enum Class {
     Runtime,
 }
 
+/// What an agent of a subscription says of its quota, even as its reply.
+const SESSION_LIMIT: &str = "session limit";
+
 /// Words of each class, in the order in which they count.
 const WORDS: [(Class, &[&str]); 3] = [
     (
@@ -94,8 +98,9 @@ const WORDS: [(Class, &[&str]); 3] = [
         &[
             "insufficient_quota",
             "quota exceeded",
+            "billing hard limit",
             "exceeded your current quota",
-            "session limit",
+            SESSION_LIMIT,
             "usage limit",
             "weekly limit",
             "credit balance",
@@ -105,7 +110,16 @@ const WORDS: [(Class, &[&str]); 3] = [
     ),
     (
         Class::RateLimit,
-        &["rate limit", "rate_limit", "rate-limit", "ratelimit", "too many requests", "429", "overloaded"],
+        &[
+            "rate limit",
+            "rate_limit",
+            "rate-limit",
+            "ratelimit",
+            "resource_exhausted",
+            "too many requests",
+            "429",
+            "overloaded",
+        ],
     ),
     (
         Class::Configuration,
@@ -113,6 +127,7 @@ const WORDS: [(Class, &[&str]); 3] = [
             "api key",
             "api_key",
             "unauthorized",
+            "forbidden",
             "authentication",
             "not logged in",
             "please log in",
@@ -127,12 +142,31 @@ const WORDS: [(Class, &[&str]); 3] = [
             "enoent",
             "eacces",
             "401",
+            "403",
         ],
     ),
 ];
 
+/// Words that make a number beside them the status of a request.
+const STATUS: [&str; 8] =
+    ["http", "status", "statuscode", "httpstatus", "code", "errorcode", "error", "apierror"];
+
 impl Class {
-    /// The class of what was said, which is looked at here and kept nowhere.
+    /// The class of what was said on standard error and output, which is looked at here and kept
+    /// nowhere: the first that fits one of them. A reply may be about anything, so that only a writer
+    /// of JSON lines is taken at all its words there.
+    pub fn of_both(stderr: &[u8], stdout: &[u8], json_lines: bool) -> Self {
+        let replied = if json_lines {
+            Self::of(stdout)
+        } else if String::from_utf8_lossy(stdout).to_lowercase().contains(SESSION_LIMIT) {
+            Self::Quota
+        } else {
+            Self::Runtime
+        };
+        Self::of(stderr).min(replied)
+    }
+
+    /// The class of what was said.
     pub fn of(said: &[u8]) -> Self {
         let said = String::from_utf8_lossy(said).to_lowercase();
         let found = WORDS.iter().find(|(_, words)| words.iter().any(|word| says(&said, word)));
@@ -177,16 +211,29 @@ pub struct Advice {
     pub circuit_open: bool,
 }
 
-/// Whether `word` stands in `said`; a number only as one of its own.
+/// Whether `word` stands in `said`; a number only as one of its own that is called a status.
 fn says(said: &str, word: &str) -> bool {
     let is_number = word.bytes().all(|byte| byte.is_ascii_digit());
-    said.match_indices(word).any(|(at, _)| {
-        let beside = |byte: Option<&u8>| byte.is_none_or(|byte| !byte.is_ascii_alphanumeric());
-        let bytes = said.as_bytes();
-        !is_number
-            || (beside(at.checked_sub(1).and_then(|before| bytes.get(before)))
-                && beside(bytes.get(at + word.len())))
-    })
+    said.match_indices(word).any(|(at, _)| !is_number || is_status(&said[..at], &said[at + word.len()..]))
+}
+
+/// Whether the number between the two is one of its own, with a word of a status beside it in its
+/// line. That of a line in a file is none.
+fn is_status(before: &str, after: &str) -> bool {
+    let is_word = |it: char| it.is_alphanumeric() || it == '_';
+    if before.ends_with(is_word) || after.starts_with(is_word) {
+        return false;
+    }
+    if before.ends_with(':') && after.starts_with(':') {
+        return false;
+    }
+    let before = before.rsplit('\n').next().unwrap_or_default();
+    let after = after.split('\n').next().unwrap_or_default();
+    // A version may stand between: `HTTP/1.1 429`.
+    let mut words = before.rsplit(|it: char| !it.is_alphanumeric()).filter(|word| !word.is_empty());
+    let previous = words.find(|word| word.len() > 1 || !word.bytes().all(|byte| byte.is_ascii_digit()));
+    let next = after.split(|it: char| !it.is_alphanumeric()).find(|word| !word.is_empty());
+    [previous, next].into_iter().flatten().any(|word| STATUS.contains(&word))
 }
 
 /// Whether it says of itself that it "timed out after Nms".
@@ -213,13 +260,42 @@ mod tests {
             ("request 14290 failed", Class::Runtime),
             ("Invalid API key", Class::Configuration),
             ("sh: x: command not found", Class::Configuration),
-            ("panicked at main.rs:401:5", Class::Configuration),
+            ("panicked at main.rs:401:5", Class::Runtime),
+            ("src/error:429: unused", Class::Runtime),
+            ("HTTP/1.1 429", Class::RateLimit),
+            ("{\"error\":{\"code\":429}}", Class::RateLimit),
+            ("got a 429 error", Class::RateLimit),
+            ("status=4290", Class::Runtime),
+            ("429 files changed", Class::Runtime),
+            ("an error\n429 times", Class::Runtime),
+            ("status code 401", Class::Configuration),
+            ("API Error: 403", Class::Configuration),
+            ("403 Forbidden", Class::Configuration),
+            ("line 403", Class::Runtime),
+            ("RESOURCE_EXHAUSTED", Class::RateLimit),
+            ("Billing hard limit has been reached", Class::Quota),
             ("main.rs:1401", Class::Runtime),
             ("", Class::Runtime),
         ] {
             assert_eq!(Class::of(said.as_bytes()), class, "{said}");
         }
         assert_eq!(Class::of(b"\xff rate limit \xff"), Class::RateLimit);
+    }
+
+    #[test]
+    fn of_both_streams_the_first_class_counts() {
+        for (stderr, stdout, json_lines, class) in [
+            ("invalid api key", "insufficient_quota", true, Class::Quota),
+            ("insufficient_quota", "invalid api key", true, Class::Quota),
+            ("no such file", "rate limit", true, Class::RateLimit),
+            ("no such file", "rate limit", false, Class::Configuration),
+            ("", "rate limit", false, Class::Runtime),
+            ("", "You've hit your Session limit", false, Class::Quota),
+            ("no such file", "session limit", false, Class::Quota),
+        ] {
+            let found = Class::of_both(stderr.as_bytes(), stdout.as_bytes(), json_lines);
+            assert_eq!(found, class, "{stderr:?} {stdout:?} {json_lines}");
+        }
     }
 
     #[test]

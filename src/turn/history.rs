@@ -48,8 +48,9 @@ struct Followed {
     identity: (u64, u64),
     /// Up to where it is read: a line's end.
     read: u64,
-    turns: BTreeMap<String, VecDeque<Turn>>,
-    /// Whether something before is not counted.
+    /// By seat the newest turns, and whether older ones are not counted.
+    turns: BTreeMap<String, (VecDeque<Turn>, bool)>,
+    /// Whether something before is not counted, whose ever it is.
     is_partial: bool,
     /// Lines that are none of a turn.
     damaged: usize,
@@ -89,10 +90,10 @@ impl History {
     fn seats(&self, running: Vec<Running>, since: Option<Timestamp>) -> Vec<Seat> {
         let mut seats: BTreeMap<&str, (Vec<Turn>, bool, Vec<Running>)> = BTreeMap::new();
         for followed in self.files.values() {
-            for (name, turns) in &followed.turns {
+            for (name, (turns, has_older)) in &followed.turns {
                 let (all, is_partial, _) = seats.entry(name).or_default();
                 all.extend(turns.iter().filter(|turn| since.is_none_or(|since| turn.at >= since)));
-                *is_partial |= followed.is_partial || turns.len() == MAX_TURNS;
+                *is_partial |= followed.is_partial || *has_older;
             }
         }
         for running in &running {
@@ -152,9 +153,10 @@ impl Followed {
             self.is_partial = true;
             return;
         }
-        let turns = self.turns.entry(seat).or_default();
+        let (turns, has_older) = self.turns.entry(seat).or_default();
         if turns.len() == MAX_TURNS {
             turns.pop_front();
+            *has_older = true;
         }
         turns.push_back(turn);
     }

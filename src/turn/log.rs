@@ -1,5 +1,6 @@
 //! Where the lines of turns go: a file a seat, one append each.
 
+use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
@@ -50,15 +51,25 @@ impl TurnLogs {
         if self.is_named { Ok(()) } else { durable::ensure_directory(&self.ours) }
     }
 
+    /// Opens the file of `seat`, made if missing, to append to it.
+    ///
+    /// # Errors
+    /// [`LogError`]
+    pub fn open(&self, seat: &str) -> Result<(PathBuf, File), LogError> {
+        let path = self.ours.join(format!("{seat}.jsonl"));
+        match durable::open_to_append(&path) {
+            Ok(file) => Ok((path, file)),
+            Err(reason) => Err(LogError::Unusable { path, reason }),
+        }
+    }
+
     /// Appends `line` to its seat's file.
     ///
     /// # Errors
     /// [`LogError`]
     pub fn append(&self, line: &Line) -> Result<(), LogError> {
         self.make()?;
-        let path = self.ours.join(format!("{}.jsonl", line.seat));
-        let unusable = |reason| LogError::Unusable { path: path.clone(), reason };
-        let mut file = durable::open_to_append(&path).map_err(unusable)?;
+        let (path, mut file) = self.open(&line.seat)?;
         let failed = |error| LogError::Disk(DiskError::io("append to", &path)(error));
         // A line that a crash cut off ends here, so that it takes no other with it.
         let mut bytes = if ends_within_a_line(&mut file).map_err(failed)? { vec![b'\n'] } else { Vec::new() };
@@ -67,7 +78,7 @@ impl TurnLogs {
     }
 }
 
-fn ends_within_a_line(file: &mut std::fs::File) -> std::io::Result<bool> {
+fn ends_within_a_line(file: &mut File) -> std::io::Result<bool> {
     if file.metadata()?.len() == 0 {
         return Ok(false);
     }

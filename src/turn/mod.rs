@@ -11,6 +11,7 @@ pub mod passage;
 pub mod run;
 pub mod running;
 pub mod settings;
+pub mod signals;
 pub mod stage;
 pub mod statistics;
 pub mod tree;

@@ -445,9 +445,9 @@ impl Running {
         ladder.kill_at = Some(ladder.kill_at.map_or(kill_at, |known| known.min(kill_at)));
     }
 
-    /// Asks it to end, where it heeds that.
+    /// Asks it to end, where it heeds that and has time to.
     fn cancel(&mut self, ladder: &mut Ladder, is_told: bool) {
-        if !ladder.settings.interrupt {
+        if !ladder.settings.interrupt || ladder.settings.grace_ms == 0 {
             return;
         }
         ladder.cancelled = true;
@@ -486,18 +486,22 @@ impl Ended {
         let status = running.root.child.try_wait().ok().flatten();
         let end = Instant::now() + DRAIN;
         tokio::join!(running.out.drain(end), running.err.drain(end));
+        let json_lines = ladder.settings.json_lines;
+        let (stderr, stdout) = (said(&running.err.tail), said(&running.out.tail));
+        // A writer of JSON lines says it there.
+        let timed_out = || failure::timed_out(stderr) || (json_lines && failure::timed_out(stdout));
         let failure = match (ladder.cause, status) {
             (Some(Cause::Stall), _) => Some(Failure::Stalled),
             (Some(Cause::Wall), _) => Some(Failure::WallClock),
             (Some(Cause::Outside), _) => Some(Failure::Cancelled),
             (None, Some(status)) if status.success() => None,
             (None, Some(status)) if status.signal().is_some() => Some(Failure::AdapterError),
-            (None, _) if failure::timed_out(running.err.tail.bytes()) => Some(Failure::AdapterTimeout),
+            (None, _) if timed_out() => Some(Failure::AdapterTimeout),
             (None, _) => Some(Failure::AdapterExit),
         };
         let class = failure.map(|failure| match failure.source() {
             failure::Source::Supervisor => Class::Runtime,
-            failure::Source::Adapter => class_of(&running, ladder.settings.json_lines),
+            failure::Source::Adapter => Class::of_both(stderr, stdout, json_lines),
         });
         ladder.note(Event::Settled);
         Settled {
@@ -521,16 +525,10 @@ impl Ended {
     }
 }
 
-/// What it said of its failure: on standard error, or in its last lines if it writes JSON.
-fn class_of(running: &Running, json_lines: bool) -> Class {
-    let last = |tail: &Tail| {
-        let bytes = tail.bytes();
-        Class::of(&bytes[bytes.len().saturating_sub(SAID)..])
-    };
-    match last(&running.err.tail) {
-        Class::Runtime if json_lines => last(&running.out.tail),
-        class => class,
-    }
+/// The last that was said on a stream.
+fn said(tail: &Tail) -> &[u8] {
+    let bytes = tail.bytes();
+    &bytes[bytes.len().saturating_sub(SAID)..]
 }
 
 fn own_pid() -> i32 {

@@ -111,10 +111,12 @@ impl Settings {
         let timeout_ms = timeout.unwrap_or(TIMEOUT_MS).min(MAX_MS);
         let stall_ms = stall.unwrap_or(if json_lines { STALL_MS } else { 0 }).min(MAX_MS);
         let with_backstop = if timeout_ms == 0 { 0 } else { timeout_ms + BACKSTOP_MS };
-        if (stall.is_some() || timeout.is_some()) && stall_ms > 0 && timeout_ms > 0 && stall_ms >= timeout_ms
-        {
+        let wall_ms = wall.unwrap_or(with_backstop).min(MAX_MS);
+        let limits = [("turn's budget", timeout_ms), ("wall clock's limit", wall_ms)];
+        let first = limits.into_iter().find(|(_, limit)| stall_ms > 0 && *limit > 0 && stall_ms >= *limit);
+        if let Some((what, limit)) = first {
             warnings.push(format!(
-                "the stall window of {stall_ms} ms can't fire before the turn's budget of {timeout_ms} ms"
+                "the stall window of {stall_ms} ms can't fire before the {what} of {limit} ms"
             ));
         }
         let settings = Self {
@@ -122,7 +124,7 @@ impl Settings {
             stall_ms,
             startup_ms: startup.unwrap_or(0).min(MAX_MS),
             grace_ms: grace.unwrap_or(GRACE_MS).min(MAX_MS),
-            wall_ms: wall.unwrap_or(with_backstop).min(MAX_MS),
+            wall_ms,
             json_lines,
             interrupt: own.interrupt.unwrap_or(true),
         };
@@ -166,7 +168,9 @@ mod tests {
     }
 
     fn stall(adapter: &str, vars: &[(&str, &str)]) -> (u64, usize) {
-        let (settings, warnings) = resolve(adapter, Flags::default(), vars, "");
+        // Nothing is to be said of the budget here.
+        let flags = Flags { timeout: Some(Duration::from_secs(3_600)), ..Flags::default() };
+        let (settings, warnings) = resolve(adapter, flags, vars, "");
         (settings.stall_ms, warnings.len())
     }
 
@@ -185,7 +189,8 @@ mod tests {
                 (settings.timeout_ms, settings.wall_ms, settings.grace_ms),
                 (900_000, 960_000, 15_000)
             );
-            assert_eq!((settings.startup_ms, warnings.len()), (0, 0));
+            // By default the one is as long as the other.
+            assert_eq!((settings.startup_ms, warnings.len()), (0, usize::from(json_lines)));
         }
     }
 
@@ -245,6 +250,14 @@ mod tests {
         };
         for (stall, timeout, told) in [(10, 10, 1), (11, 10, 1), (9, 10, 0), (0, 10, 0), (10, 0, 0)] {
             assert_eq!(resolve("x", flags(stall, timeout), &[], "").1.len(), told, "{stall} {timeout}");
+        }
+        // Also where the wall clock is the nearer one, or the only one.
+        for (timeout, wall, told) in
+            [("20", "10", "wall clock"), ("0", "10", "wall clock"), ("9", "9", "budget")]
+        {
+            let flags = flags(10, timeout.parse().unwrap());
+            let warnings = resolve("x", flags, &[("HEADMAN_TURN_WALL_BACKSTOP_MS", wall)], "").1;
+            assert!(warnings.len() == 1 && warnings[0].contains(told), "{timeout} {wall}: {warnings:?}");
         }
     }
 }

@@ -66,11 +66,12 @@ mod linux {
 
     use rustix::pipe::{PipeFlags, pipe_with};
     use rustix::process::{
-        Pid, Signal, WaitId, WaitIdOptions, getpid, getppid, set_parent_process_death_signal, waitid,
+        Pid, Signal, WaitId, WaitIdOptions, getpgrp, getpid, getppid, set_parent_process_death_signal, waitid,
     };
     use tokio::io::AsyncReadExt;
     use tokio::net::unix::pipe::Receiver;
 
+    use super::super::signals::heed_interrupts;
     use super::{Child, Command, CommandExt, OsString, Start, VERB, io};
 
     /// What the stage says once it has reached its supervisor.
@@ -143,6 +144,11 @@ mod linux {
         }
         if pipe.write_all(&[READY]).is_err() {
             return 126;
+        }
+        // In a group of its own SIGINT comes from us alone, to ask it to end.
+        if getpgrp() == getpid() {
+            // Where that fails it is as deaf as without us, and killed after the grace.
+            let _ = heed_interrupts();
         }
         let error = Command::new(program).args(rest).exec();
         let number = error.raw_os_error().unwrap_or(rustix::io::Errno::INVAL.raw_os_error());

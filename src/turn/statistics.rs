@@ -1,7 +1,7 @@
 //! What many turns of a seat say together. Pure.
 
 use super::failure::{Advice, Class};
-use super::running::Running;
+use super::running::{Left, Running};
 use crate::contract::Timestamp;
 
 /// Turns shown one by one, the newest last.
@@ -94,7 +94,7 @@ impl Seat {
 
     /// Whether its supervisor is at work.
     pub fn runs(&self) -> bool {
-        self.running.iter().any(|running| running.left.is_none())
+        self.running.iter().any(|running| running.left == Left::Supervised)
     }
 
     /// Percent of turns that went well, rounded down.

@@ -13,7 +13,7 @@ use headman::source;
 use headman::turn::history::{History, MAX_TURNS, Picture};
 use headman::turn::log::TurnLogs;
 use headman::turn::metrics::time;
-use headman::turn::running::Running;
+use headman::turn::running::{Left, Running};
 use tokio::sync::watch;
 
 use crate::cli_support::Place;
@@ -122,6 +122,16 @@ fn of_a_log_of_100_megabytes_only_the_end_is_read() {
     let started = Instant::now();
     assert_eq!(history.look(&logs.logs, None).seats[0].failures, [("stalled", 1)]);
     assert!(started.elapsed() < Duration::from_secs(1), "it is read again: {:?}", started.elapsed());
+    // As many as are counted are all, and one more of a seat takes nothing from another.
+    let all: String = (0..MAX_TURNS as u64).map(|nth| line("full", nth, nth, None)).collect();
+    logs.append("ours/full.jsonl", &(all + &line("more", 1, 1, None)));
+    let partial = |history: &mut History| -> Vec<(String, bool)> {
+        let seats = history.look(&logs.logs, None).seats;
+        seats.into_iter().skip(1).map(|seat| (seat.name, seat.is_partial)).collect()
+    };
+    assert_eq!(partial(&mut history), [("full".to_owned(), false), ("more".to_owned(), false)]);
+    logs.append("ours/full.jsonl", &line("full", 9_999, 1, None));
+    assert_eq!(partial(&mut history), [("full".to_owned(), true), ("more".to_owned(), false)]);
 }
 
 #[test]
@@ -243,7 +253,7 @@ fn some_turns() -> Picture {
     let directory = logs.dir.path().to_str().unwrap().to_owned();
     picture.troubles.iter_mut().for_each(|trouble| *trouble = trouble.replace(&directory, "/home/ada"));
     // No process of this test is to be on the screen.
-    let running = |left: Option<Vec<i32>>, since: u64| Running {
+    let running = |left: Left, since: u64| Running {
         seat: String::new(),
         adapter: "codex".to_owned(),
         supervisor: 4_242,
@@ -251,8 +261,8 @@ fn some_turns() -> Picture {
         left,
         path: PathBuf::new(),
     };
-    picture.seats[0].running = vec![running(None, 95)];
-    picture.seats[1].running = vec![running(Some(vec![4711, 4712]), 3_700)];
+    picture.seats[0].running = vec![running(Left::Supervised, 95)];
+    picture.seats[1].running = vec![running(Left::Known(vec![4711, 4712]), 3_700)];
     picture
 }
 

@@ -215,6 +215,9 @@ fn what_ends_by_itself_is_told_as_it_ended() {
     // A writer of JSON lines says it there.
     let (_, line) = turns.sh(&["--adapter", "codex"], "echo '{\"error\":\"rate limit\"}'; exit 1");
     assert_eq!(line["failureClass"], "rate_limit");
+    let both = "echo 'timed out after 5ms, insufficient_quota'; echo 'no such file' >&2; exit 1";
+    let (_, line) = turns.sh(&["--adapter", "codex"], both);
+    assert_eq!(of(&line, &["failure", "failureClass"]), ["adapter_timeout", "quota"]);
 
     let text = turns.place.path("text");
     std::fs::write(&text, "no program").unwrap();
@@ -241,7 +244,7 @@ fn what_ends_by_itself_is_told_as_it_ended() {
             ]
         );
     }
-    assert_eq!(turns.lines().len(), 11);
+    assert_eq!(turns.lines().len(), 12);
     turns.assert_gone();
 }
 
@@ -294,7 +297,9 @@ fn only_progress_counts_and_zero_is_no_window() {
     // Bytes are no line.
     let dripping = "while :; do printf x; sleep 0.05; done";
     let (_, line) = turns.sh(&["--adapter", "codex", "--stall", "400ms", "--grace", "0"], dripping);
-    assert_eq!(line["failure"], "stalled");
+    // Without a grace nothing is asked first, which might end it before the kill.
+    let fields = of(&line, &["failure", "cancelled", "killed", "signal"]);
+    assert_eq!(fields, ["stalled".into(), false.into(), true.into(), Value::from("SIGKILL")]);
     let (_, line) = turns.sh(&["--adapter", "codex", "--startup=200ms", "--grace", "0"], "sleep 600");
     assert_eq!(of(&line, &["failure", "stallMs"]), ["stalled".into(), Value::from(900_000)]);
     let (code, _) = turns.sh(&["--adapter", "codex", "--startup=200ms"], "printf x; sleep 0.5");
@@ -413,14 +418,14 @@ fn a_killed_supervisor_takes_the_root_along_and_the_next_one_says_what_is_left()
     let told = |ran: &Output| String::from_utf8_lossy(&ran.stderr).into_owned();
     let first = told(&turns.run(&[], &["true"]));
     assert!(
-        first.contains("of a turn of s was killed; of the turn still run")
+        first.contains("of a turn of s was killed; of its processes still run")
             && first.contains(&orphan.to_string()),
         "{first}"
     );
     rustix::process::kill_process(Pid::from_raw(orphan).unwrap(), Signal::KILL).unwrap();
     until("the end of the orphan", || turns.survivors().is_empty());
     let second = told(&turns.run(&[], &["true"]));
-    assert!(second.contains("nothing of the turn runs any more"), "{second}");
+    assert!(second.contains("none that can be recognised still runs"), "{second}");
     assert_eq!(told(&turns.run(&[], &["true"])), "", "told once");
     turns.assert_gone();
 }
@@ -543,4 +548,52 @@ fn a_log_that_can_not_be_written_is_told_once_and_harms_no_turn() {
     let ran = newer.run(&[], &["true"]);
     assert!(String::from_utf8_lossy(&ran.stderr).contains("use the newer one"), "{ran:?}");
     assert_eq!((ran.status.code(), newer.lines().len()), (Some(0), 0));
+    // Nor is it the end of the line that only the file beside the logs can't be written.
+    let beside = Turns::new();
+    beside.run(&[], &["true"]);
+    let running = beside.place.state_dir().join("turns/running");
+    std::fs::remove_dir(&running).unwrap();
+    std::fs::write(&running, "").unwrap();
+    let ran = beside.run(&[], &["true"]);
+    let stderr = String::from_utf8_lossy(&ran.stderr).into_owned();
+    assert!(stderr.contains("should headman be killed") && stderr.lines().count() == 1, "{stderr}");
+    assert_eq!((ran.status.code(), beside.lines().len()), (Some(0), 2));
+}
+
+#[test]
+fn a_file_that_may_not_grow_ends_no_turn() {
+    let turns = Turns::new();
+    turns.run(&[], &["true"]);
+    let own = env!("CARGO_BIN_EXE_headman");
+    let base = turns.place.command(&[]);
+    let mut command = Command::new("sh");
+    let script =
+        format!("ulimit -f 0; exec {own} turn --seat s -- sh -c 'sh -c \"echo x >f\"; echo $?; exit 5'");
+    command.args(["-c", &script]).current_dir(turns.place.path("")).env_clear();
+    command.envs(base.get_envs().filter_map(|(key, value)| Some((key, value?))));
+    let ran = command.stdin(Stdio::null()).output().unwrap();
+    let (stdout, stderr) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+    assert_eq!(ran.status.code(), Some(5), "{ran:?}");
+    assert_eq!(stdout, "153\n", "the command has the default again");
+    assert_eq!(stderr.matches("the turn is not logged: ").count(), 1, "{stderr}");
+    assert_eq!(turns.lines().len(), 1);
+    turns.assert_gone();
+}
+
+#[test]
+fn a_command_in_the_background_of_a_shell_heeds_what_asks_it() {
+    let turns = Turns::new();
+    let own = env!("CARGO_BIN_EXE_headman");
+    let base = turns.place.command(&[]);
+    let mut command = Command::new("sh");
+    let inner = "trap \"exit 7\" INT; echo begun; sleep 600 & wait";
+    let script = format!("{own} turn --seat s --stall 300ms --grace 5s -- sh -c '{inner}' & wait $!");
+    command.args(["-c", &script]).env_clear();
+    command.envs(base.get_envs().filter_map(|(key, value)| Some((key, value?))));
+    let ran = command.stdin(Stdio::null()).output().unwrap();
+    assert_eq!(ran.status.code(), Some(124), "{ran:?}");
+    let line = turns.last();
+    let wanted = [true.into(), false.into(), Value::from(7)];
+    assert_eq!(of(&line, &["cancelled", "killed", "exitCode"]), wanted, "{line}");
+    turns.assert_gone();
 }

@@ -174,6 +174,6 @@ fn runner_program() {
 fn a_program_runs_turns_with_bytes_in_and_bounded_bytes_out() {
     let program = programs::Program::start("turns_wild::runner_program", &(), &[]);
     assert_eq!(program.hear("cat").unwrap(), "cat [Settled]");
-    assert_eq!(program.hear("late").unwrap(), "late Some(WallClock) [] [Cancel, Kill, Settled]");
+    assert_eq!(program.hear("late").unwrap(), "late Some(WallClock) [] [Kill, Settled]");
     assert_eq!(program.hear("deaf").unwrap(), "deaf None");
 }

@@ -249,8 +249,7 @@ async fn supervised(
     }
     let id = Uuid::random();
     let mut log = Log::default();
-    let announced = turn.announce(id).map_err(|why| log.warn(&why));
-    let is_logged = announced.is_ok();
+    let (is_logged, announced) = turn.announce(id, &mut log);
     let job = Job {
         command,
         settings: &turn.settings,

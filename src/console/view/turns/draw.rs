@@ -14,6 +14,7 @@ use crate::console::view::detail::Line;
 use crate::contract::Timestamp;
 use crate::fact::Now;
 use crate::model::Model;
+use crate::turn::running::Left;
 use crate::turn::statistics::{Seat, Turn, heights, shown};
 
 /// Columns of a label in the detail.
@@ -127,7 +128,7 @@ fn detail(seat: &Seat, now: Now, room: usize, pen: &Pen<'_>, ages: &mut Ages) ->
     let mut lines = Vec::new();
     for running in &seat.running {
         let since = running.since.map_or_else(|| "?".to_owned(), |since| ages.show(age(since, now)));
-        let role = if running.left.is_none() { Role::Working } else { Role::Warning };
+        let role = if running.left == Left::Supervised { Role::Working } else { Role::Warning };
         lines.extend(plain(&running.told(&since), room, role));
     }
     let Some(last) = &seat.last else { return lines };
