@@ -43,6 +43,16 @@ impl Turns {
         (ran.status.code(), self.last())
     }
 
+    /// A shell beside headman, with the environment and directory of these turns.
+    fn shell(&self, script: &str) -> Command {
+        let base = self.place.command(&[]);
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).current_dir(self.place.path("")).env_clear();
+        command.envs(base.get_envs().filter_map(|(key, value)| Some((key, value?))));
+        command.stdin(Stdio::null());
+        command
+    }
+
     pub(crate) fn lines(&self) -> Vec<Value> {
         let path = self.place.state_dir().join("turns/s.jsonl");
         let text = std::fs::read_to_string(path).unwrap_or_default();
@@ -440,11 +450,7 @@ fn a_wrapper_says_what_became_of_the_reply() {
             "mkfifo f$$; {own} turn --seat s --outcome-fd 7 -- {command} 7<>f$$ 8>&- >out$$ & turn=$!; \
              exec 8>f$$; {says}; exec 8>&-; wait $turn"
         );
-        let base = turns.place.command(&[]);
-        let mut command = Command::new("sh");
-        command.args(["-c", &script]).current_dir(turns.place.path("")).env_clear();
-        command.envs(base.get_envs().filter_map(|(key, value)| Some((key, value?))));
-        (command.stdin(Stdio::null()).output().unwrap().status.code(), turns.last())
+        (turns.shell(&script).output().unwrap().status.code(), turns.last())
     };
     for (says, outcome, code) in [
         ("echo delivered >&8", "delivered", 0),
@@ -467,11 +473,7 @@ fn a_wrapper_says_what_became_of_the_reply() {
     let script = format!(
         "mkfifo g; ({own} turn --seat s --outcome-fd 7 -- echo reply 7<g | cat; echo seen) & exec 8>g; wait"
     );
-    let base = turns.place.command(&[]);
-    let mut command = Command::new("sh");
-    command.args(["-c", &script]).current_dir(turns.place.path("")).env_clear();
-    command.envs(base.get_envs().filter_map(|(key, value)| Some((key, value?))));
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut child = turns.shell(&script).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     assert_eq!(lines.next().unwrap().unwrap(), "reply");
     until("the end of the output", || turns.lines().len() == 5 && turns.survivors().len() >= 3);
@@ -565,13 +567,9 @@ fn a_file_that_may_not_grow_ends_no_turn() {
     let turns = Turns::new();
     turns.run(&[], &["true"]);
     let own = env!("CARGO_BIN_EXE_headman");
-    let base = turns.place.command(&[]);
-    let mut command = Command::new("sh");
     let script =
         format!("ulimit -f 0; exec {own} turn --seat s -- sh -c 'sh -c \"echo x >f\"; echo $?; exit 5'");
-    command.args(["-c", &script]).current_dir(turns.place.path("")).env_clear();
-    command.envs(base.get_envs().filter_map(|(key, value)| Some((key, value?))));
-    let ran = command.stdin(Stdio::null()).output().unwrap();
+    let ran = turns.shell(&script).output().unwrap();
     let (stdout, stderr) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
     assert_eq!(ran.status.code(), Some(5), "{ran:?}");
     assert_eq!(stdout, "153\n", "the command has the default again");
@@ -584,14 +582,16 @@ fn a_file_that_may_not_grow_ends_no_turn() {
 fn a_command_in_the_background_of_a_shell_heeds_what_asks_it() {
     let turns = Turns::new();
     let own = env!("CARGO_BIN_EXE_headman");
-    let base = turns.place.command(&[]);
-    let mut command = Command::new("sh");
-    let inner = "trap \"exit 7\" INT; echo begun; sleep 600 & wait";
-    let script = format!("{own} turn --seat s --stall 300ms --grace 5s -- sh -c '{inner}' & wait $!");
-    command.args(["-c", &script]).env_clear();
-    command.envs(base.get_envs().filter_map(|(key, value)| Some((key, value?))));
-    let ran = command.stdin(Stdio::null()).output().unwrap();
-    assert_eq!(ran.status.code(), Some(124), "{ran:?}");
+    // As a shell without job control has them there.
+    let script = format!(
+        "trap '' INT QUIT; exec {own} turn --seat s -- sh -c 'trap \"exit 7\" INT; echo begun; sleep 600 & wait'"
+    );
+    let mut child = turns.shell(&script).stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "begun\n");
+    rustix::process::kill_process(pid_of(&child), Signal::TERM).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(143));
     let line = turns.last();
     let wanted = [true.into(), false.into(), Value::from(7)];
     assert_eq!(of(&line, &["cancelled", "killed", "exitCode"]), wanted, "{line}");
