@@ -17,6 +17,7 @@ use crate::config::Places;
 use crate::contract::SessionId;
 use crate::contract::json::{ObjectWriter, number_text};
 use crate::herd::Lead;
+use crate::herd::evidence::State as LeadState;
 use crate::pi::said;
 use crate::pi::tail::Fold;
 use crate::signals::dirty::Mark;
@@ -129,11 +130,11 @@ impl Watched {
     pub(super) fn standing(&self) -> Standing {
         let ask = self.lead.as_ref().and_then(|lead| lead.pending_ask.as_ref());
         let question = ask.map(|ask| ask.question.to_str_lossy());
-        let is_blocked =
-            self.lead.as_ref().is_some_and(|lead| lead.state == crate::herd::evidence::State::Blocked);
+        let is_in = |state| self.lead.as_ref().is_some_and(|lead| lead.state == state);
         self.watch.standing(&Circumstances {
             pending_ask: question.as_deref(),
-            is_blocked,
+            is_blocked: is_in(LeadState::Blocked),
+            is_working: is_in(LeadState::Working),
             last_message: self.last_message.as_deref(),
         })
     }

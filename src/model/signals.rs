@@ -161,6 +161,7 @@ impl Model {
         sight.standing(&Circumstances {
             pending_ask: question.as_deref(),
             is_blocked: lead.state == State::Blocked,
+            is_working: lead.state == State::Working,
             last_message: wrote.as_deref(),
         })
     }

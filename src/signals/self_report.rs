@@ -125,6 +125,8 @@ pub struct Circumstances<'a> {
     pub pending_ask: Option<&'a str>,
     /// Whether Herdr shows it as blocked.
     pub is_blocked: bool,
+    /// Whether Herdr shows that it works: then it has not stopped, whatever it said last.
+    pub is_working: bool,
     /// What it last wrote to the Chief.
     pub last_message: Option<&'a str>,
 }

@@ -76,7 +76,7 @@ impl Sight {
         let signal = self.fired.map(|fired| fired.signal);
         let report = self.report.clone().or_else(|| Report::derived(seen));
         let state = report.as_ref().map(|report| report.state);
-        let advice = advise(signal, state, self.stopped_changed);
+        let advice = advise(signal, state, self.stopped_changed && !seen.is_working);
         let draft = match (advice, signal) {
             (Some(Advice::Steer { disagrees }), Some(signal)) => {
                 Some(steer::draft(signal, &self.rounds, disagrees))

@@ -311,7 +311,12 @@ fn without_a_report_one_is_derived_and_says_so() {
     let none = Circumstances::default();
     assert_eq!(derived(none), None);
     assert_eq!(derived(Circumstances { is_blocked: true, ..none }), Some(State::Blocked));
-    let asks = Circumstances { pending_ask: Some("Deploy?"), is_blocked: true, last_message: Some("Done.") };
+    let asks = Circumstances {
+        pending_ask: Some("Deploy?"),
+        is_blocked: true,
+        is_working: false,
+        last_message: Some("Done."),
+    };
     assert_eq!(derived(asks), Some(State::NeedInput));
     for (message, state) in [
         ("Done: all tests pass.", Some(State::Done)),
