@@ -332,6 +332,12 @@ fn without_a_report_one_is_derived_and_says_so() {
     let watch = watched(&[user("x"), answer("I ask.")]).0;
     let standing = watch.standing(&asks);
     assert!(String::from_utf8(standing.report.unwrap().to_json()).unwrap().ends_with("\"derived\":true}"));
+    // Whoever works has not stopped, and so claims nothing.
+    let mut steps = all(&[vec![Did::edit("a", false)]]);
+    steps.push(answer("Going on with that."));
+    let watch = watched(&steps).0;
+    assert_eq!(watch.standing(&none).advice, Some(Advice::Gate));
+    assert_eq!(watch.standing(&Circumstances { is_working: true, ..none }).advice, None);
     // What the lead itself says comes first.
     let own = "<sup>{\"state\":\"exploring\",\"focus\":\"\",\"next\":null,\"carry\":[]}</sup>";
     let watch = watched(&[user("x"), answer(own)]).0;
